@@ -1,0 +1,41 @@
+"""A request: one ride from arrival to end."""
+
+from typing import Annotated, Literal, NamedTuple
+
+from .table import Table, col
+
+FinishReason = Literal["stop", "length", "abort", "error", "rejected"]
+Tier = Literal["fast", "standard", "batch"]
+
+
+class Request(NamedTuple):
+    """One finished request, told once, at its end. arrived ≤ scheduled ≤ first token ≤ finished where they are known."""
+
+    request_id: Annotated[str, col("", "unique within the run")]
+    engine_id: Annotated[str, col("", "the engine that served it")]
+    run_id: Annotated[str, col("", "the run of the engine")]
+    tenant_id: Annotated[str, col("", "who asked")]
+    tier: Annotated[str, col("", "fast, standard or batch")]
+    model: Annotated[str, col("", "the model it was for")]
+    arrived_ns: Annotated[int, col("ns", "arrival, UTC")]
+    scheduled_ns: Annotated[int | None, col("ns", "start of its first step; null: it never rode")]
+    first_token_ns: Annotated[int | None, col("ns", "its first output token; null: it got none")]
+    finished_ns: Annotated[int, col("ns", "end, UTC")]
+    prompt_tokens: Annotated[int, col("tokens", "prompt length, cached tokens included")]
+    cached_tokens: Annotated[int, col("tokens", "part of the prompt served from the prefix cache")]
+    output_tokens: Annotated[int, col("tokens", "tokens generated, reasoning included")]
+    reasoning_tokens: Annotated[int | None, col("tokens", "part of the output that was reasoning; null: not told")]
+    max_tokens: Annotated[int | None, col("tokens", "the output limit asked for; null: none")]
+    finish_reason: Annotated[str, col("", "stop, length, abort, error or rejected")]
+    preemptions: Annotated[int, col("", "times it was put off the batch")]
+    prefix_ids: Annotated[tuple[int, ...] | None, col("", "ids of its prompt's prefix blocks; null: not known")]
+    gpu_ns: Annotated[int | None, col("GPU·ns", "its part of the steps, rounded; informative, bills use shares")]
+
+
+REQUESTS = Table(
+    "requests",
+    Request,
+    key=("engine_id", "run_id", "request_id"),
+    time="finished_ns",
+    sort=("engine_id", "finished_ns"),
+)
