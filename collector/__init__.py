@@ -1,0 +1,1 @@
+"""Sources and their wiring: events in, costing, storage out."""

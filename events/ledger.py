@@ -36,7 +36,18 @@ class LedgerLine(NamedTuple):
 LEDGER = Table(
     "ledger",
     LedgerLine,
-    key=("minute_ns", "engine_id", "host", "gpu_type", "account", "tenant_id", "tier", "model", "phase", "basis"),
+    key=(
+        "minute_ns",
+        "engine_id",
+        "host",
+        "gpu_type",
+        "account",
+        "tenant_id",
+        "tier",
+        "model",
+        "phase",
+        "basis",
+    ),
     time="minute_ns",
     sort=("engine_id", "minute_ns", "account", "tenant_id", "tier", "phase"),
 )

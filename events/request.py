@@ -9,7 +9,7 @@ Tier = Literal["fast", "standard", "batch"]
 
 
 class Request(NamedTuple):
-    """One finished request, told once, at its end. arrived ≤ scheduled ≤ first token ≤ finished where they are known."""
+    """One finished request, told once: arrived ≤ scheduled ≤ first token ≤ finished, where they are known."""
 
     request_id: Annotated[str, col("", "unique within the run")]
     engine_id: Annotated[str, col("", "the engine that served it")]

@@ -9,7 +9,7 @@ from .step import Share, Step
 
 
 class Sink(Protocol):
-    """Takes events in the order in which they happen. A call is one append: it never blocks, never raises, does no I/O."""
+    """Takes events in the order in which they happen. A call is one append: it never blocks, raises or does I/O."""
 
     def run(self, run: Run) -> None:
         """A run began, its heartbeat moved, or it ended (the newest record of a run replaces the one before)."""

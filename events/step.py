@@ -18,7 +18,9 @@ class Step(NamedTuple):
     duration_ns: Annotated[int, col("ns", "length of the step on the engine's clock")]
     idle_before_ns: Annotated[int, col("ns", "time without a step since the step before (or since the run was up)")]
     gpus: Annotated[int, col("GPUs", "GPUs of the replica")]
-    prefill_ns: Annotated[int | None, col("ns", "part of the duration that prompts caused; null until costing split it")]
+    prefill_ns: Annotated[
+        int | None, col("ns", "part of the duration that prompts caused; null until costing split it")
+    ]
     decode_ns: Annotated[int | None, col("ns", "the rest of the duration; null until costing split it")]
     running: Annotated[int, col("sequences", "sequences on board")]
     waiting: Annotated[int, col("sequences", "requests in the queue when the step was scheduled")]
@@ -47,8 +49,8 @@ class Step(NamedTuple):
 class Share(NamedTuple):
     """One cell of a step: what a tenant's sequences of one tier and phase did in it, and what they pay.
 
-    An engine emits cells with `gpu_ns` null (and steps with `prefill_ns` and `decode_ns` null); costing fills them in. Over a step the `gpu_ns` sum to
-    `duration_ns × gpus`.
+    An engine emits cells with `gpu_ns` null (and steps with `prefill_ns` and `decode_ns` null); costing fills them in.
+    Over a step the `gpu_ns` sum to `duration_ns × gpus`.
     """
 
     engine_id: Annotated[str, col("", "the engine")]
@@ -69,7 +71,11 @@ class Share(NamedTuple):
 
 
 STEPS = Table(
-    "steps", Step, key=("engine_id", "run_id", "step_seq"), time="started_ns", sort=("engine_id", "started_ns")
+    "steps",
+    Step,
+    key=("engine_id", "run_id", "step_seq"),
+    time="started_ns",
+    sort=("engine_id", "started_ns"),
 )
 SHARES = Table(
     "shares",

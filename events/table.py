@@ -10,13 +10,23 @@ import types
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Literal,
+    NamedTuple,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 Kind = Literal["int", "str", "strs", "ints"]
-_KINDS: dict[object, Kind] = {int: "int", str: "str", tuple[str, ...]: "strs", tuple[int, ...]: "ints"}
+_KINDS: dict[Any, Kind] = {int: "int", str: "str", tuple[str, ...]: "strs", tuple[int, ...]: "ints"}
 
 
 class Meta(NamedTuple):
@@ -84,7 +94,8 @@ class Table:
         import pyarrow as pa
 
         columns = list(zip(*rows, strict=True)) or [()] * len(self.columns)
-        arrays = [pa.array(values, field.type) for values, field in zip(columns, self.schema, strict=True)]
+        types: list[Any] = list(self.schema.types)
+        arrays: list[Any] = [pa.array(values, kind) for values, kind in zip(columns, types, strict=True)]
         return pa.Table.from_arrays(arrays, schema=self.schema)
 
     def from_arrow(self, table: pa.Table) -> list[Any]:
@@ -101,5 +112,5 @@ def _column(name: str, hint: object) -> Column:
     inner, meta = get_args(hint) if get_origin(hint) is Annotated else (hint, Meta("", ""))
     options = get_args(inner) if get_origin(inner) in (Union, types.UnionType) else (inner,)
     nullable = type(None) in options
-    kind = next(_KINDS[o] for o in options if o is not type(None))
+    kind: Kind = next(_KINDS[option] for option in options if option is not type(None))
     return Column(name, kind, nullable, meta.unit, meta.doc)

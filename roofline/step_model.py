@@ -2,8 +2,8 @@
 
     v(S) = o + max(w, c·M) + r·M + Σ a_i        a_i = max(KV bytes read / bandwidth, attention FLOPs / FLOP rate)
 
-All constants are integers in clock units of 2⁻²⁰ ns, rounded once, so that a step time is the same integer wherever it is
-computed and durations never drift.
+All constants are integers in clock units of 2⁻²⁰ ns, rounded once, so that a step time is the same integer wherever
+it is computed and durations never drift.
 """
 
 from __future__ import annotations
@@ -38,6 +38,35 @@ class StepModel:
     kv_token_bytes: int
     flops_row: int
     flops_pair: int
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        weight_bytes: int,
+        kv_token_bytes: int,
+        flops_row: int,
+        flops_pair: int,
+        bandwidth: float,
+        kv_bandwidth: float,
+        flops: float,
+        attention_flops: float,
+        overhead_s: float = 0.0,
+        row_comm_s: float = 0.0,
+    ) -> StepModel:
+        """Build the constants from physical sizes and achieved rates (bytes/s, FLOP/s), each summed over the GPUs."""
+        return cls(
+            overhead=to_units(overhead_s),
+            weights=to_units(weight_bytes / bandwidth),
+            row=to_units(flops_row / flops),
+            row_comm=to_units(row_comm_s),
+            kv_token=to_units(kv_token_bytes / kv_bandwidth),
+            attn_pair=to_units(flops_pair / attention_flops),
+            weight_bytes=weight_bytes,
+            kv_token_bytes=kv_token_bytes,
+            flops_row=flops_row,
+            flops_pair=flops_pair,
+        )
 
     def linear(self, rows: int) -> int:
         """Time of everything that all rows of a step share, without the overhead: max(w, c·M) + r·M."""

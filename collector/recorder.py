@@ -1,0 +1,116 @@
+"""The recorder: engine events in, one booked batch after the other out to a store."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ..costing.ledger import Bookkeeper
+from ..costing.shares import split_steps
+from ..events import REQUESTS, SHARES, STEPS, Batch, Progress, Request, Run, Share, Step
+from ..roofline import StepModel
+
+if TYPE_CHECKING:
+    from ..storage import Store
+
+FLUSH_SECONDS = 1.0
+FLUSH_STEPS = 65_536
+
+
+class Recorder:
+    """A `Sink` for one run that keeps events in memory until `flush` splits, books and stores them.
+
+    A run that is told again is recorded once: what the store's progress covers is skipped, the rest is added. That is
+    how an interrupted virtual run is completed, and why repeating a finished one changes nothing.
+    """
+
+    def __init__(self, store: Store, *, bulk: bool) -> None:
+        """Record into `store`; `bulk` writes straight into the archive (runs at full speed)."""
+        self._write = store.append_archive if bulk else store.append
+        self._store = store
+        self._steps: list[Step] = []
+        self._shares: list[Share] = []
+        self._requests: list[Request] = []
+        self._skip_steps = 0
+        self._skip_requests = 0
+        self._run: Run | None = None
+        self._recorded: Run | None = None
+        self._books: Bookkeeper | None = None
+        self._model: StepModel | None = None
+        self._progress = Progress(0, 0, 0)
+        self._flushed_at = time.monotonic()
+
+    @property
+    def progress(self) -> Progress:
+        """How much of the run is in the store."""
+        return self._progress
+
+    def run(self, run: Run) -> None:
+        """Take note of the run's newest state; the first call opens its books."""
+        if self._run is None:
+            self._open(run)
+        self._run = run
+
+    def step(self, step: Step, cells: Sequence[Share]) -> None:
+        """Keep a step and its cells until the next flush."""
+        if self._skip_steps:
+            self._skip_steps -= 1
+            return
+        self._steps.append(step)
+        self._shares.extend(cells)
+
+    def request(self, request: Request) -> None:
+        """Keep a request until the next flush."""
+        if self._skip_requests:
+            self._skip_requests -= 1
+            return
+        self._requests.append(request)
+
+    def flush_if_due(self) -> bool:
+        """Flush when a second has passed or the buffer is full; true if it did."""
+        if len(self._steps) < FLUSH_STEPS and time.monotonic() - self._flushed_at < FLUSH_SECONDS:
+            return False
+        self.flush()
+        return True
+
+    def flush(self) -> None:
+        """Split, book and store all that has been told so far, in one transaction."""
+        self._flushed_at = time.monotonic()
+        run, books = self._run, self._books
+        if run is None or books is None or self._replaying(run):
+            return
+        batch = self._batch(run, books)
+        if batch.run == self._recorded and not (batch.steps.num_rows or batch.requests.num_rows):
+            return
+        self._write(batch)
+        self._recorded, self._progress = batch.run, batch.progress
+
+    def _open(self, run: Run) -> None:
+        known = self._store.progress(run.engine_id, run.run_id)
+        if known is not None:
+            self._progress = known
+            self._skip_steps, self._skip_requests = known.steps, known.requests
+            self._recorded = next(r for r in self._store.runs() if r[:2] == run[:2])
+        else:
+            self._progress = Progress(0, 0, run.started_ns)
+        self._books = Bookkeeper(run, self._progress.covered_ns)
+        self._model = StepModel.from_json(run.step_model) if run.step_model else None
+
+    def _replaying(self, run: Run) -> bool:
+        """True while everything told so far was recorded before."""
+        told_before = run.wall_end_ns < self._progress.covered_ns
+        return told_before and not self._steps and not self._requests
+
+    def _batch(self, run: Run, books: Bookkeeper) -> Batch:
+        steps, shares = STEPS.to_arrow(self._steps), SHARES.to_arrow(self._shares)
+        requests = REQUESTS.to_arrow(self._requests)
+        steps, shares = split_steps(steps, shares, self._model, measured=run.clock == "real")
+        ledger = books.book(steps, shares, requests, run.wall_end_ns)
+        progress = Progress(
+            self._progress.steps + len(self._steps),
+            self._progress.requests + len(self._requests),
+            books.covered_ns,
+        )
+        self._steps, self._shares, self._requests = [], [], []
+        return Batch(run._replace(heartbeat_ns=books.covered_ns), steps, shares, requests, ledger, progress)

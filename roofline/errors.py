@@ -1,0 +1,5 @@
+"""What can be wrong with a description of hardware or model."""
+
+
+class SpecError(ValueError):
+    """A GPU, model or combination of both that cannot be run; the message says what to do."""
