@@ -12,7 +12,7 @@ from ..events import REQUESTS, SHARES, STEPS, Batch, Progress, Request, Run, Sha
 from ..roofline import StepModel
 
 if TYPE_CHECKING:
-    from ..storage import Store
+    from ..storage.store import Store
 
 FLUSH_SECONDS = 1.0
 FLUSH_STEPS = 65_536
@@ -39,12 +39,13 @@ class Recorder:
         self._books: Bookkeeper | None = None
         self._model: StepModel | None = None
         self._progress = Progress(0, 0, 0)
+        self._told = 0
         self._flushed_at = time.monotonic()
 
     @property
-    def progress(self) -> Progress:
-        """How much of the run is in the store."""
-        return self._progress
+    def told(self) -> int:
+        """Requests told so far, recorded before or not."""
+        return self._told
 
     def run(self, run: Run) -> None:
         """Take note of the run's newest state; the first call opens its books."""
@@ -62,6 +63,7 @@ class Recorder:
 
     def request(self, request: Request) -> None:
         """Keep a request until the next flush."""
+        self._told += 1
         if self._skip_requests:
             self._skip_requests -= 1
             return
@@ -94,7 +96,7 @@ class Recorder:
             self._recorded = next(r for r in self._store.runs() if r[:2] == run[:2])
         else:
             self._progress = Progress(0, 0, run.started_ns)
-        self._books = Bookkeeper(run, self._progress.covered_ns)
+        self._books = Bookkeeper(run, self._progress.covered_ns, self._progress.steps)
         self._model = StepModel.from_json(run.step_model) if run.step_model else None
 
     def _replaying(self, run: Run) -> bool:

@@ -90,12 +90,18 @@ class Table:
         return pa.schema(fields)
 
     def to_arrow(self, rows: Iterable[tuple[Any, ...]]) -> pa.Table:
-        """Turn records of this table into an Arrow table; an empty iterable gives an empty table."""
+        """Turn records of this table into an Arrow table; an empty iterable gives an empty table.
+
+        Raises `ValueError` for a null in a column where null has no meaning.
+        """
         import pyarrow as pa
 
         columns = list(zip(*rows, strict=True)) or [()] * len(self.columns)
         types: list[Any] = list(self.schema.types)
         arrays: list[Any] = [pa.array(values, kind) for values, kind in zip(columns, types, strict=True)]
+        for column, array in zip(self.columns, arrays, strict=True):
+            if array.null_count and not column.nullable:
+                raise ValueError(f"{self.name}.{column.name} is null in {array.null_count} rows; it must be known")
         return pa.Table.from_arrays(arrays, schema=self.schema)
 
     def from_arrow(self, table: pa.Table) -> list[Any]:

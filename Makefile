@@ -1,0 +1,50 @@
+# Two commands: `make demo` and `make test`. Each makes .venv and installs what it needs from pyproject.toml.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SOURCES := $(shell git ls-files '*.py' '*.tcss' '*.toml' 2>/dev/null) pyproject.toml
+
+.PHONY: demo test lint types imports check screenshots bench clean
+
+demo: $(VENV)/.farebox
+	@$(BIN)/farebox demo
+
+test: lint types imports check
+
+lint: $(VENV)/.dev $(VENV)/.farebox
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+types: $(VENV)/.dev $(VENV)/.farebox
+	$(BIN)/basedpyright
+
+imports: $(VENV)/.dev $(VENV)/.farebox
+	$(BIN)/lint-imports
+
+check: $(VENV)/.dev $(VENV)/.farebox
+	$(BIN)/pytest -n auto
+
+screenshots: $(VENV)/.dev $(VENV)/.farebox
+	$(BIN)/python docs/make_screenshots.py
+
+bench: $(VENV)/.dev $(VENV)/.farebox
+	$(BIN)/python benchmarks/first_paint.py
+	$(BIN)/python benchmarks/modes.py
+
+clean:
+	rm -rf $(VENV) build *.egg-info
+
+$(VENV)/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Farebox needs Python 3.11 or newer")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
+	rm -rf build
+	$(BIN)/python -m pip install --quiet '.[dev]'
+	@touch $@
+
+# A stale build/ would keep deleted modules in the wheel.
+$(VENV)/.farebox: $(SOURCES) | $(VENV)/bin/python
+	rm -rf build
+	$(BIN)/python -m pip install --quiet .
+	@touch $@

@@ -1,0 +1,5 @@
+"""`python -m farebox.cli`: the same as the `farebox` script."""
+
+from .app import main
+
+main()

@@ -1,0 +1,66 @@
+"""`farebox`: the group of all commands, and how their errors reach the user."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from ..errors import FareboxError
+from ..version import __version__
+from .archive import archive
+from .demo import demo
+from .report import report
+from .run import run
+from .top import top
+
+EPILOG = """\b
+Exit codes
+  0    done
+  1    something outside is wrong: a store, a disk, another writer
+  2    the input cannot be used: a flag, a file, a name
+  130  interrupted; everything up to then is kept
+"""
+
+
+class Shown(click.ClickException):
+    """A user's error as click shows it: one message and its exit code."""
+
+    def __init__(self, error: FareboxError) -> None:
+        super().__init__(str(error))
+        self.exit_code = error.exit_code  # pyright: ignore[reportAttributeAccessIssue] -- click declares a class constant
+
+
+class App(click.Group):
+    """Turns errors that the user can act on into one message and an exit code; all others keep their traceback."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The commands in the order in which a newcomer needs them."""
+        return list(self.commands)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command named on the command line."""
+        try:
+            return super().invoke(ctx)
+        except FareboxError as error:
+            raise Shown(error) from error
+
+
+@click.group(cls=App, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="farebox")
+def app() -> None:
+    """Who rides the GPU, what the empty seats cost, and who pays.
+
+    Start with `farebox demo`. Everything here works without a GPU.
+    """
+
+
+for command in (demo, run, top, report, archive):
+    app.add_command(command)
+
+
+def main() -> None:
+    """Entry point of the `farebox` script."""
+    app(prog_name="farebox")
+    sys.exit(0)

@@ -1,0 +1,203 @@
+"""`farebox run`: the embedded engine, headless."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ..errors import InputError
+from .clock import utc_ns
+from .options import RateType
+from .progress import Progress
+from .trace import Trace, parse_traces
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+    from ..engine.arrival import Arrival
+    from ..engine.config import EngineConfig, Mode
+
+EPILOG = """\b
+Examples
+  farebox run --trace synthetic --gpu h100 --model llama-3-8b
+  farebox run --trace azure:code.csv,azure:conv.csv --gpu h100 --model llama-3-8b --rate 4.29
+  farebox run --trace azure:chat=conv.csv --limit 2000 --load 8 --mode static --max-num-seqs 32
+  farebox run --trace mooncake:trace.jsonl --gpu h200 --model llama-3-70b --tp 4 --weights fp8
+  farebox run --trace synthetic:7 --speed 1 --store live     (and in another terminal: farebox top live)
+"""
+
+
+@click.command(epilog=EPILOG, short_help="Run the embedded engine on a trace and record it.")
+@click.option(
+    "--trace",
+    required=True,
+    metavar="TRACE",
+    help="azure:[NAME=]PATH, mooncake:[NAME=]PATH or synthetic[:SEED]; several with commas.",
+)
+@click.option("--gpu", default="h100", show_default=True, help="GPU type.")
+@click.option("--model", default="llama-3-8b", show_default=True, help="Model.")
+@click.option("--tp", default=1, show_default=True, help="GPUs that share one replica (tensor parallel size).")
+@click.option(
+    "--weights",
+    type=click.Choice(["bf16", "fp8", "int8", "int4"]),
+    default="bf16",
+    show_default=True,
+    help="Weight format.",
+)
+@click.option(
+    "--mode",
+    type=click.Choice(["continuous", "static", "none"]),
+    default="continuous",
+    show_default=True,
+    help="How requests get on: at every step, in whole batches, or one at a time.",
+)
+@click.option(
+    "--max-num-seqs",
+    type=click.IntRange(1),
+    default=256,
+    show_default=True,
+    help="Seats: the most sequences in one step.",
+)
+@click.option(
+    "--max-num-batched-tokens",
+    type=click.IntRange(1),
+    default=8192,
+    show_default=True,
+    help="The most token rows in one step.",
+)
+@click.option(
+    "--batch-wait-ms",
+    type=click.IntRange(0),
+    default=50,
+    show_default=True,
+    help="static: how long an unfilled batch waits.",
+)
+@click.option("--fast-cap", type=click.IntRange(1), help="The most co-riders while a request of the fast tier rides.")
+@click.option("--store", type=click.Path(path_type=Path), help="Folder to record into.  [default: farebox-runs/RUN_ID]")
+@click.option("--speed", default="max", show_default=True, metavar="max|FACTOR", help="Virtual time against real time.")
+@click.option("--load", default="1", show_default=True, metavar="X", help="Arrivals X times as dense.")
+@click.option("--limit", type=click.IntRange(1), help="Only the first N requests.")
+@click.option("--rate", type=RateType(), help="Price of a GPU-hour; kept in the store.")
+@click.option("--engine-id", help="Name of the engine.  [default: embedded-GPU-MODEL]")
+@click.option(
+    "--start", default="2026-01-01T00:00:00Z", show_default=True, help="UTC start of traces with relative stamps."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+def run(
+    trace: str,
+    gpu: str,
+    model: str,
+    tp: int,
+    weights: str,
+    mode: Mode,
+    max_num_seqs: int,
+    max_num_batched_tokens: int,
+    batch_wait_ms: int,
+    fast_cap: int | None,
+    store: Path | None,
+    speed: str,
+    load: str,
+    limit: int | None,
+    rate: Decimal | None,
+    engine_id: str | None,
+    start: str,
+    as_json: bool,
+) -> None:
+    """Run the embedded engine on a trace and record every step.
+
+    A run is identified by its inputs and flags: repeating it changes nothing, an interrupted one is completed.
+    """
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    from ..collector.embedded import EmbeddedEngine
+    from ..roofline import Replica
+    from ..roofline import gpu as find_gpu
+    from ..roofline import model as find_model
+
+    engine = EmbeddedEngine(
+        Replica(find_gpu(gpu), find_model(model), weights, tp),
+        mode=mode,
+        max_num_seqs=max_num_seqs,
+        max_num_batched_tokens=max_num_batched_tokens,
+        batch_wait_ms=batch_wait_ms,
+        fast_cap=fast_cap,
+        engine_id=engine_id,
+    )
+    traces = parse_traces(trace)
+    config = engine.config([*(t.identity() for t in traces), start, load, str(limit)])
+    arrivals = list(islice(arrivals_of(traces, start, load), limit))
+    place = store or Path("farebox-runs") / config.run_id
+    finished = _record(config, arrivals, place, speed, rate)
+    _summarise(config, place, as_json=as_json)
+    if not finished:
+        sys.exit(130)
+
+
+def arrivals_of(traces: Sequence[Trace], start: str, load: str) -> Iterator[Arrival]:
+    """The arrivals of all traces merged in time order, `load` times as dense."""
+    from ..engine.workloads.merge import densify, merge
+
+    start_ns = utc_ns(start)
+    merged = merge(*(trace.arrivals(start_ns) for trace in traces))
+    return densify(merged, _positive("--load", load))
+
+
+def _record(config: EngineConfig, arrivals: list[Arrival], place: Path, speed: str, rate: Decimal | None) -> bool:
+    from ..collector.embedded import record
+    from ..engine.pace import Pace
+    from ..events import Rate
+    from ..storage.store import create_store
+
+    pace = None if speed == "max" else Pace(float(_positive("--speed", speed)))
+    with create_store(place) as store:
+        if rate is not None:
+            store.put_rate(Rate("*", "USD", str(rate), 0, None, "given to farebox run"))
+        with Progress(len(arrivals)) as progress:
+            finished = record(config, arrivals, store, pace=pace, on_tick=lambda recorder: progress.at(recorder.told))
+        store.roll()
+        if pace is None:
+            store.compact()
+    return finished
+
+
+def _positive(flag: str, text: str) -> Fraction:
+    from fractions import Fraction
+
+    try:
+        number = Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        number = Fraction(0)
+    if number <= 0:
+        raise InputError(f"{flag} {text}: must be a number above zero")
+    return number
+
+
+def _summarise(config: EngineConfig, place: Path, *, as_json: bool) -> None:
+    from ..costing.formats import to_json
+    from ..costing.report import build_report
+    from ..costing.run_summary import REQUEST_COLUMNS, STEP_COLUMNS, summarise
+    from ..events import LEDGER, MINUTE_NS, REQUESTS, STEPS
+    from ..storage.store import open_store
+    from .report import kept_rate
+    from .summary import print_summary
+
+    with open_store(place) as store:
+        run = next(run for run in store.runs() if (run.engine_id, run.run_id) == (config.engine_id, config.run_id))
+        steps = store.read(STEPS, STEP_COLUMNS, engine_id=run.engine_id)
+        requests = store.read(REQUESTS, REQUEST_COLUMNS, engine_id=run.engine_id)
+        summary = summarise(run, steps, requests)
+        minutes = run.started_ns // MINUTE_NS * MINUTE_NS, -(-run.wall_end_ns // MINUTE_NS) * MINUTE_NS
+        ledger = store.read(LEDGER, start_ns=minutes[0], end_ns=minutes[1], engine_id=run.engine_id)
+        bill = build_report(ledger, [run], kept_rate(store.rates(), [run]))
+    if as_json:
+        figures = summary.to_dict() | {"store": str(place), "bill": json.loads(to_json(bill))}
+        click.echo(json.dumps(figures, indent=2))
+    else:
+        print_summary(summary, bill, place)

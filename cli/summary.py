@@ -1,0 +1,71 @@
+"""What `farebox run` prints at its end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from ..costing.report import Report
+    from ..costing.run_summary import Quantiles, RunSummary
+
+
+def print_summary(summary: RunSummary, bill: Report, place: Path) -> None:
+    """Print the figures of a run, its tenants and where to go on."""
+    from ..costing.table import render
+
+    console = Console(highlight=False)
+    facts = Table.grid(padding=(0, 2))
+    facts.add_column(style="dim")
+    facts.add_column()
+    for label, value in _facts(summary):
+        facts.add_row(label, Text(value))
+    console.print(facts)
+    console.print()
+    render(bill, console)
+    console.print()
+    console.print(Text(f"recorded in {place}"))
+    console.print(Text(f"  farebox top {place}\n  farebox report {place}", style="dim"))
+
+
+def _facts(summary: RunSummary) -> list[tuple[str, str]]:
+    riding = (
+        "no step" if summary.mean_running is None else f"{summary.mean_running:.1f} of {summary.max_num_seqs} seats"
+    )
+    busy, idle = (_percent(part, summary.wall_ns) for part in (summary.busy_ns, summary.idle_ns))
+    cached = f" ({summary.cached_tokens:,} from the cache)" if summary.cached_tokens else ""
+    return [
+        ("run", f"{summary.mode} batching · {summary.model} · {summary.gpus}×{summary.gpu_type}"),
+        ("requests", _requests(summary.requests)),
+        ("tokens", f"{summary.prompt_tokens:,} prompt{cached}, {summary.output_tokens:,} output"),
+        ("steps", f"{summary.steps:,}, {summary.preemptions:,} preemptions"),
+        ("wall clock", f"{_duration(summary.wall_ns)}: busy {busy}, idle {idle}"),
+        ("riding", f"{riding} on average while it ran"),
+        ("first token", _quantiles(summary.ttft)),
+        ("per token", _quantiles(summary.tpot)),
+    ]
+
+
+def _requests(by_reason: dict[str, int]) -> str:
+    total = sum(by_reason.values())
+    parts = ", ".join(f"{count:,} {reason}" for reason, count in sorted(by_reason.items()))
+    return f"{total:,} ({parts})" if parts else "0"
+
+
+def _percent(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.1f} %" if whole else "n/a"
+
+
+def _duration(ns: int) -> str:
+    seconds = ns // 10**9
+    return f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+
+
+def _quantiles(values: Quantiles | None) -> str:
+    if values is None:
+        return "n/a (no tokens)"
+    return f"p50 {values.p50_ns / 1e6:,.1f} ms, p99 {values.p99_ns / 1e6:,.1f} ms"

@@ -1,0 +1,105 @@
+"""The embedded engine as a source: traffic in, events recorded into a store."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, replace
+from hashlib import sha256
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from ..engine.arrival import Arrival
+from ..engine.config import EngineConfig, Mode
+from ..engine.engine import Engine
+from ..engine.pace import Pace
+from ..engine.replay import replay
+from ..engine.shield import shielded_signals
+from ..errors import FareboxError, InputError
+from ..roofline import Replica
+from .recorder import Recorder
+
+if TYPE_CHECKING:
+    from ..storage.store import Store
+
+BLOCK_SIZE = 16
+
+
+@dataclass(frozen=True)
+class EmbeddedEngine:
+    """An embedded engine to be run: its replica, its limits and its name."""
+
+    replica: Replica
+    mode: Mode = "continuous"
+    max_num_seqs: int = 256
+    max_num_batched_tokens: int = 8192
+    batch_wait_ms: int = 50
+    fast_cap: int | None = None
+    engine_id: str | None = None
+
+    def config(self, inputs: Iterable[str]) -> EngineConfig:
+        """The engine's configuration; `run_id` is a hash of it and of what identifies the traffic, `inputs`."""
+        replica = self.replica
+        try:
+            config = EngineConfig(
+                engine_id=self.engine_id or f"embedded-{replica.gpu.name}-{replica.model.name}",
+                run_id="",
+                host="",
+                gpu_type=replica.gpu.name,
+                gpus=replica.tp,
+                model=replica.model.name,
+                weights=replica.weights,
+                kv_blocks=replica.kv_blocks(BLOCK_SIZE, self.max_num_batched_tokens),
+                block_bytes=replica.block_bytes(BLOCK_SIZE),
+                block_size=BLOCK_SIZE,
+                step_model=replica.step_model(),
+                mode=self.mode,
+                max_num_seqs=1 if self.mode == "none" else self.max_num_seqs,
+                max_num_batched_tokens=self.max_num_batched_tokens,
+                batch_wait_ms=self.batch_wait_ms,
+                fast_cap=self.fast_cap,
+            )
+        except FareboxError:
+            raise
+        except ValueError as error:
+            raise InputError(str(error)) from error
+        identity = json.dumps([asdict(config), *inputs], sort_keys=True)
+        return replace(config, run_id=sha256(identity.encode()).hexdigest()[:16], host=socket.gethostname())
+
+
+def record(
+    config: EngineConfig,
+    arrivals: Iterable[Arrival],
+    store: Store,
+    *,
+    pace: Pace | None = None,
+    on_tick: Callable[[Recorder], None] | None = None,
+) -> bool:
+    """Run the engine on `arrivals` and record everything into `store`; false if it was interrupted.
+
+    Without a `pace` it runs as fast as it can, straight into the archive. What happened up to an interrupt is kept.
+    """
+    rest = iter(arrivals)
+    first = next(rest, None)
+    if first is None:
+        raise InputError("the trace holds no requests")
+    store.check_overlap(config.engine_id, config.run_id, first.arrived_ns, first.arrived_ns + 1)
+    recorder = Recorder(store, bulk=pace is None)
+
+    def tick() -> None:
+        if recorder.flush_if_due() and pace is not None:
+            store.maintain(engine.now_ns)
+        if on_tick is not None:
+            on_tick(recorder)
+
+    engine = Engine(config, recorder, first.arrived_ns)
+    with shielded_signals() as shield:
+        try:
+            replay(engine, chain([first], rest), pace, tick)
+            finished = True
+        except KeyboardInterrupt:
+            finished = False
+        with shield:
+            recorder.flush()
+    return finished

@@ -1,0 +1,142 @@
+"""Policies: other answers to who pays for a step, beside the bill, so that anyone can see what the rule changes.
+
+Every policy gives each cell an exact weight; `split` turns weights into GPU-nanoseconds. `roofline` is the bill.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from math import comb, lcm
+from typing import NamedTuple
+
+from ..events import Share
+from ..roofline.step_model import StepModel
+from .apportion import apportion
+from .shares import cell_weights
+
+Weights = Sequence[int | Fraction]
+Policy = Callable[[Sequence[Share], StepModel], Weights]
+
+
+def roofline(cells: Sequence[Share], model: StepModel) -> Weights:
+    """The default share, in 2⁻²⁰ ns: overhead by sequences, linear layers by rows, own attention."""
+    return cell_weights(cells, model)
+
+
+def sequence(cells: Sequence[Share], model: StepModel) -> Weights:
+    """Every sequence pays the same."""
+    return [cell.seqs for cell in cells]
+
+
+def tokens(cells: Sequence[Share], model: StepModel) -> Weights:
+    """Every token row pays the same."""
+    return [cell.rows for cell in cells]
+
+
+def weighted_tokens(cells: Sequence[Share], model: StepModel, prompt: int = 1, output: int = 2) -> Weights:
+    """Prompt rows weigh `prompt`, decode rows `output`."""
+    return [cell.rows * (prompt if cell.phase == "prefill" else output) for cell in cells]
+
+
+def shapley(cells: Sequence[Share], model: StepModel) -> Weights:
+    """The Shapley value of the step's time, in 2⁻²⁰ ns: what each cell adds, averaged over all orders of boarding.
+
+    The players are sequences; those of one cell count as equal, and a cell with rows but no sequence is one player.
+    """
+    players = [max(cell.seqs, min(cell.rows, 1)) for cell in cells]
+    everyone = max(sum(players), 1)
+    game = _Game.of(cells, players, model)
+    shared = game.values()
+    own = (model.row_comm * cell.rows + cell.attn for cell in cells)
+    return [
+        count * (Fraction(model.overhead, everyone) + shared[size] / game.scale) + alone
+        for count, size, alone in zip(players, game.sizes, own, strict=True)
+    ]
+
+
+def marginal(cells: Sequence[Share], model: StepModel) -> list[int]:
+    """What would go away with each cell, v(N) − v(N∖cell), in 2⁻²⁰ ns: a signal, not a bill; it does not add up."""
+    rows, attention = sum(cell.rows for cell in cells), sum(cell.attn for cell in cells)
+    whole = model.step(rows, attention)
+    if len(cells) == 1:
+        return [whole]
+    return [whole - model.step(rows - cell.rows, attention - cell.attn) for cell in cells]
+
+
+POLICIES: Mapping[str, Policy] = {
+    "roofline": roofline,
+    "sequence": sequence,
+    "tokens": tokens,
+    "weighted_tokens": weighted_tokens,
+    "shapley": shapley,
+}
+
+
+def split(policy: str, cells: Sequence[Share], model: StepModel, duration_ns: int, gpus: int = 1) -> list[int]:
+    """GPU-nanoseconds of each cell of one step by a policy of `POLICIES`; they sum to `duration_ns · gpus`.
+
+    Where all weights are zero the split is the bill's own fallback, by rows. Raises KeyError for an unknown policy.
+    """
+    weights = POLICIES[policy](cells, model)
+    if not any(weights):
+        weights = cell_weights(cells, None)
+    return [gpus * ns for ns in apportion(duration_ns, weights)]
+
+
+class _Game(NamedTuple):
+    """The game of the shared term max(w, c·m(S)), rows scaled to whole numbers: times are `scale` × 2⁻²⁰ ns."""
+
+    sizes: Sequence[int]
+    """Scaled rows of one player of each cell."""
+    players: Mapping[int, int]
+    """How many players have so many scaled rows."""
+    weights: int
+    row: int
+    scale: int
+
+    @classmethod
+    def of(cls, cells: Sequence[Share], players: Sequence[int], model: StepModel) -> _Game:
+        per_player = [Fraction(cell.rows, max(count, 1)) for cell, count in zip(cells, players, strict=True)]
+        scale = lcm(*(rows.denominator for rows in per_player))
+        sizes = [int(rows * scale) for rows in per_player]
+        alike: defaultdict[int, int] = defaultdict(int)
+        for size, count in zip(sizes, players, strict=True):
+            alike[size] += count
+        return cls(sizes, alike, model.weights * scale, model.row, scale)
+
+    def values(self) -> Mapping[int, Fraction]:
+        """Shapley value of a player of each size: w/n while all rows stay memory-bound, else counted exactly."""
+        everyone = max(sum(self.players.values()), 1)
+        if self.row * sum(size * count for size, count in self.players.items()) <= self.weights:
+            return dict.fromkeys(self.players, Fraction(self.weights, everyone))
+        return {size: self.value(size, everyone) for size in self.players}
+
+    def value(self, size: int, everyone: int) -> Fraction:
+        """Shapley value of one player with `size` rows.
+
+        Behind a compute-bound crowd it adds c·size; only smaller crowds need counting, and those are few.
+        """
+        value = Fraction(self.row * size)
+        for (crowd, rows), ways in self.small_crowds(size).items():
+            adds = self.time(rows + size) - (self.time(rows) if crowd else 0)
+            value += Fraction(ways * (adds - self.row * size), everyone * comb(everyone - 1, crowd))
+        return value
+
+    def time(self, rows: int) -> int:
+        return max(self.weights, self.row * rows)
+
+    def small_crowds(self, without: int) -> Mapping[tuple[int, int], int]:
+        """In how many ways all players but one of size `without` form a memory-bound crowd of (size, Σ rows)."""
+        ways: Mapping[tuple[int, int], int] = {(0, 0): 1}
+        for size, players in self.players.items():
+            others = players - (size == without)
+            grown: defaultdict[tuple[int, int], int] = defaultdict(int)
+            for (crowd, rows), count in ways.items():
+                for joined in range(others + 1):
+                    if self.row * (rows + joined * size) > self.weights:
+                        break
+                    grown[crowd + joined, rows + joined * size] += count * comb(others, joined)
+            ways = grown
+        return ways

@@ -1,0 +1,87 @@
+"""Segments: the cells of each step inside one flat column, and exact integer arithmetic over them.
+
+Shapes: columns are int64[rows], one value per cell; totals are int64[segments], one value per step that has cells.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Segments:
+    """Consecutive rows that belong together. Every segment has at least one row."""
+
+    starts: Ints
+    """int64[segments]: the first row of each segment."""
+    of: Ints
+    """int64[rows]: the segment of each row."""
+
+    @classmethod
+    def from_labels(cls, labels: Ints) -> Segments:
+        """Segments of equal neighbours in `labels` (int64[rows])."""
+        first = np.ones(len(labels), np.bool_)
+        first[1:] = labels[1:] != labels[:-1]
+        return cls(np.flatnonzero(first), np.cumsum(first) - 1)
+
+    def sum(self, column: Ints) -> Ints:
+        """Total of each segment."""
+        return np.add.reduceat(column, self.starts) if len(self.starts) else column[:0]
+
+    def any(self, column: Bools) -> Bools:
+        """Whether any row of each segment is true."""
+        return np.logical_or.reduceat(column, self.starts) if len(self.starts) else column[:0]
+
+    def cumulate(self, column: Ints) -> Ints:
+        """Running total within each segment, the row itself included."""
+        running = np.cumsum(column)
+        before = running[self.starts] - column[self.starts]
+        return running - before[self.of]
+
+    def difference(self, column: Ints) -> Ints:
+        """Each row minus the row before it in its segment; the inverse of `cumulate`."""
+        previous = np.zeros_like(column)
+        previous[1:] = column[:-1]
+        previous[self.starts] = 0
+        return column - previous
+
+    def first(self) -> Ints:
+        """1 on the first row of each segment, else 0."""
+        column = np.zeros(len(self.of), np.int64)
+        column[self.starts] = 1
+        return column
+
+    def top_up(self, floors: Ints, remainders: Ints, leftover: Ints) -> Ints:
+        """Add 1 to each segment's `leftover` largest remainders, ties to the earlier row."""
+        order = np.lexsort((-remainders, self.of))
+        rank = np.empty_like(order)
+        rank[order] = np.arange(len(order)) - self.starts[self.of]
+        return floors + (rank < leftover[self.of])
+
+
+def multiply_divide(amount: Ints, part: Ints, whole: Ints) -> tuple[Ints, Ints]:
+    """Quotient and remainder of amount · part / whole, exact although the product may need 128 bits.
+
+    Long division over chunks of `amount`'s bits, as many at a time as `whole` leaves room for. All int64[rows], with
+    amount ≥ 0 and 0 ≤ part ≤ whole, 1 ≤ whole < 2⁶¹; raises OverflowError above that.
+    """
+    if not len(amount):
+        return amount, amount
+    bits = 62 - int(whole.max()).bit_length()
+    if bits < 1:
+        raise OverflowError("a divisor of 2⁶¹ or more")
+    passes = max(1, -(-int(amount.max()).bit_length() // bits))
+    quotient, rest = np.zeros_like(amount), np.zeros_like(amount)
+    for shift in range((passes - 1) * bits, -1, -bits):
+        chunk = (amount >> shift) & ((1 << bits) - 1)
+        rest = (rest << bits) + part * chunk
+        digit = rest // whole
+        rest -= digit * whole
+        quotient = (quotient << bits) + digit
+    return quotient, rest
