@@ -15,6 +15,8 @@ from .report import report
 from .run import run
 from .top import top
 
+INTERRUPTED = 130
+
 EPILOG = """\b
 Exit codes
   0    done
@@ -45,6 +47,8 @@ class App(click.Group):
             return super().invoke(ctx)
         except FareboxError as error:
             raise Shown(error) from error
+        except KeyboardInterrupt:
+            raise click.exceptions.Exit(INTERRUPTED) from None
 
 
 @click.group(cls=App, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

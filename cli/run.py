@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import sys
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from itertools import islice
@@ -133,11 +132,12 @@ def run(
     traces = parse_traces(trace)
     config = engine.config([*(t.identity() for t in traces), start, load, str(limit)])
     arrivals = list(islice(arrivals_of(traces, start, load), limit))
+    _refuse_doubles(arrivals)
     place = store or Path("farebox-runs") / config.run_id
     finished = _record(config, arrivals, place, speed, rate)
     _summarise(config, place, as_json=as_json)
     if not finished:
-        sys.exit(130)
+        raise KeyboardInterrupt
 
 
 def arrivals_of(traces: Sequence[Trace], start: str, load: str) -> Iterator[Arrival]:
@@ -147,6 +147,14 @@ def arrivals_of(traces: Sequence[Trace], start: str, load: str) -> Iterator[Arri
     start_ns = utc_ns(start)
     merged = merge(*(trace.arrivals(start_ns) for trace in traces))
     return densify(merged, _positive("--load", load))
+
+
+def _refuse_doubles(arrivals: list[Arrival]) -> None:
+    ids: set[str] = set()
+    for arrival in arrivals:
+        if arrival.request_id in ids:
+            raise InputError(f'--trace: two sources are both tenant "{arrival.tenant_id}"; name one: azure:NAME=PATH')
+        ids.add(arrival.request_id)
 
 
 def _record(config: EngineConfig, arrivals: list[Arrival], place: Path, speed: str, rate: Decimal | None) -> bool:

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from ..costing.run_summary import Quantiles, RunSummary
 
 
+_MODES = {"continuous": "continuous batching", "static": "static batches", "none": "one at a time"}
+
+
 def print_summary(summary: RunSummary, bill: Report, place: Path) -> None:
     """Print the figures of a run, its tenants and where to go on."""
     from ..costing.table import render
@@ -39,7 +42,7 @@ def _facts(summary: RunSummary) -> list[tuple[str, str]]:
     busy, idle = (_percent(part, summary.wall_ns) for part in (summary.busy_ns, summary.idle_ns))
     cached = f" ({summary.cached_tokens:,} from the cache)" if summary.cached_tokens else ""
     return [
-        ("run", f"{summary.mode} batching · {summary.model} · {summary.gpus}×{summary.gpu_type}"),
+        ("run", f"{_MODES[summary.mode]} · {summary.model} · {summary.gpus}×{summary.gpu_type}"),
         ("requests", _requests(summary.requests)),
         ("tokens", f"{summary.prompt_tokens:,} prompt{cached}, {summary.output_tokens:,} output"),
         ("steps", f"{summary.steps:,}, {summary.preemptions:,} preemptions"),

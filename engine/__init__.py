@@ -1,0 +1,1 @@
+"""The embedded engine: iteration-level batching over a paged KV cache, in virtual time."""

@@ -1,0 +1,92 @@
+"""What an engine is made of: its hardware, its limits and its scheduling mode."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from ..events import Run
+from ..roofline.step_model import StepModel
+
+Mode = Literal["continuous", "static", "none"]
+MODES: tuple[Mode, ...] = get_args(Mode)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineConfig:
+    """One replica of a model and how it schedules. The limits carry vLLM's names.
+
+    Raises:
+        ValueError: a limit under which no request could ever run.
+    """
+
+    engine_id: str
+    run_id: str
+    host: str
+    gpu_type: str
+    gpus: int
+    model: str
+    weights: str
+    kv_blocks: int
+    """Blocks of the KV cache; one of them is the null block, which no request gets."""
+    block_bytes: int
+    """Bytes of one block over all GPUs."""
+    step_model: StepModel
+    mode: Mode = "continuous"
+    max_num_seqs: int = 256
+    """Seats: the most sequences in one step."""
+    max_num_batched_tokens: int = 8192
+    """The most token rows in one step."""
+    block_size: int = 16
+    """Tokens in one KV block."""
+    batch_wait_ms: int = 50
+    """Mode static: how long the first waiting request waits for company."""
+    fast_cap: int | None = None
+    """While a fast request rides, nobody boards beyond this many sequences; None: no cap."""
+    gpu_uuids: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.mode not in MODES:
+            raise ValueError(f"mode {self.mode!r} is not one of {', '.join(MODES)}")
+        floors = {"gpus": 1, "max_num_seqs": 1, "max_num_batched_tokens": 1, "block_size": 1, "kv_blocks": 2}
+        for name, floor in (floors | {"block_bytes": 1, "batch_wait_ms": 0}).items():
+            if getattr(self, name) < floor:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be at least {floor}")
+        if self.fast_cap is not None and self.fast_cap < 1:
+            raise ValueError(f"fast_cap is {self.fast_cap}; it must be at least 1")
+        if self.fast_cap is not None and self.mode != "continuous":
+            raise ValueError(f"fast_cap needs mode continuous, not {self.mode}")
+
+    @property
+    def seats(self) -> int:
+        """The most sequences on board: every one of them needs a row in each step."""
+        return 1 if self.mode == "none" else min(self.max_num_seqs, self.max_num_batched_tokens)
+
+    @property
+    def usable_blocks(self) -> int:
+        """Blocks that requests can get."""
+        return self.kv_blocks - 1
+
+    def run(self, started_ns: int) -> Run:
+        """The run record of an engine with this configuration that starts at `started_ns`."""
+        return Run(
+            engine_id=self.engine_id,
+            run_id=self.run_id,
+            host=self.host,
+            gpu_type=self.gpu_type,
+            gpu_uuids=self.gpu_uuids,
+            gpus=self.gpus,
+            model=self.model,
+            weights=self.weights,
+            mode=self.mode,
+            max_num_seqs=self.max_num_seqs,
+            max_num_batched_tokens=self.max_num_batched_tokens,
+            block_bytes=self.block_bytes,
+            kv_blocks=self.kv_blocks,
+            step_model=self.step_model.to_json(),
+            clock="virtual",
+            started_ns=started_ns,
+            load_ns=0,
+            heartbeat_ns=started_ns,
+            ended_ns=None,
+        )

@@ -1,0 +1,134 @@
+"""The decoding sequences, in sums.
+
+Every decoding sequence computes one row per step, so all that a step needs of them are counts and sums per tenant.
+They change when somebody joins or leaves; a step that changes nothing costs the same for three riders as for three
+hundred.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections import defaultdict
+from operator import attrgetter
+
+from ..events import Tier
+from .cell import CellKey
+from .sequence import Sequence
+
+
+class Group:
+    """The decoding sequences of one tenant and tier."""
+
+    __slots__ = ("blocks", "cell_key", "crossings", "seen", "seqs")
+
+    def __init__(self, tenant_id: str, tier: Tier, block_size: int) -> None:
+        self.cell_key = CellKey("tenant", tenant_id, tier, "decode")
+        self.seqs = 0
+        self.seen = 0
+        """Σ tokens that the coming step's rows look at, themselves included."""
+        self.blocks = 0
+        self.crossings = [0] * block_size
+        """Sequences by the remainder (step number mod block size) at which they enter a new KV block."""
+
+
+class Decoders:
+    """All sequences whose prompt is computed and that generate one token per step.
+
+    `step` is the number of the coming step. A sequence's last step is known when it joins.
+    """
+
+    def __init__(self, block_size: int, token_units: int) -> None:
+        self.step = 0
+        self.seqs = 0
+        self.seen = 0
+        self.active: list[Group] = []
+        """Groups with somebody in them, by (tenant, tier)."""
+        self._block_size = block_size
+        self._token_units = token_units
+        self._shared = 0
+        self._groups: dict[tuple[str, Tier], Group] = {}
+        self._crossings = [0] * block_size
+        self._leaving: defaultdict[int, list[Sequence]] = defaultdict(list)
+
+    @property
+    def blocks_needed(self) -> int:
+        """KV blocks that the coming step's rows need beyond those held."""
+        return self._crossings[self.step % self._block_size]
+
+    def join(self, seq: Sequence) -> None:
+        """Take in a sequence that has sampled its newest token and will compute its row in the coming step."""
+        group = self._group(seq)
+        if not group.seqs:
+            insort(self.active, group, key=attrgetter("cell_key"))
+        self._count(group, seq, 1)
+        seq.decoding_in = self
+        seq.joined_step = self.step
+        seq.joined_shared = self._shared
+        self._leaving[self._last_step(seq)].append(seq)
+
+    def leave(self, seq: Sequence) -> None:
+        """Settle a sequence and take it out, before its end or at it."""
+        last = self._last_step(seq)
+        if last >= self.step:
+            self._leaving[last].remove(seq)
+            if not self._leaving[last]:
+                del self._leaving[last]
+        self.settle(seq)
+        seq.decoding_in = None
+        group = self._group(seq)
+        self._count(group, seq, -1)
+        if not group.seqs:
+            self.active.remove(group)
+
+    def settle(self, seq: Sequence) -> None:
+        """Bring a sequence's own numbers up to the coming step."""
+        steps = self.step - seq.joined_step
+        context = steps * (seq.num_computed + 1) + steps * (steps - 1) // 2
+        seq.gpu_units += self._shared - seq.joined_shared + self._token_units * context
+        seq.num_computed += steps
+        seq.num_output += steps
+        seq.blocks = -(-seq.num_computed // self._block_size)
+        seq.joined_step = self.step
+        seq.joined_shared = self._shared
+
+    def allocate(self) -> int:
+        """Hand the blocks of the coming step to those who need one; returns how many."""
+        slot = self.step % self._block_size
+        blocks = self._crossings[slot]
+        if blocks:
+            for group in self.active:
+                group.blocks += group.crossings[slot]
+        return blocks
+
+    def advance(self, shared_units: int) -> list[Sequence]:
+        """Let one step pass. Returns who got its last token.
+
+        `shared_units` is what each row owes of the time that all share.
+        """
+        self._shared += shared_units
+        self.seen += self.seqs
+        for group in self.active:
+            group.seen += group.seqs
+        self.step += 1
+        return self._leaving.pop(self.step - 1, [])
+
+    def _group(self, seq: Sequence) -> Group:
+        key = (seq.arrival.tenant_id, seq.arrival.tier)
+        group = self._groups.get(key)
+        if group is None:
+            group = self._groups[key] = Group(*key, self._block_size)
+        return group
+
+    def _count(self, group: Group, seq: Sequence, sign: int) -> None:
+        slot = (self.step - seq.num_computed) % self._block_size
+        group.crossings[slot] += sign
+        self._crossings[slot] += sign
+        group.seqs += sign
+        self.seqs += sign
+        group.seen += sign * (seq.num_computed + 1)
+        self.seen += sign * (seq.num_computed + 1)
+        group.blocks += sign * seq.blocks
+
+    @staticmethod
+    def _last_step(seq: Sequence) -> int:
+        return seq.joined_step + seq.target - seq.num_output - 1

@@ -1,0 +1,162 @@
+"""The engine: continuous batching in virtual time."""
+
+from __future__ import annotations
+
+import heapq
+
+from ..events import FinishReason, Sink
+from ..roofline.step_model import UNIT_BITS
+from .arrival import Arrival
+from .block_pool import BlockPool
+from .config import EngineConfig
+from .decoders import Decoders
+from .integrity import check_integrity
+from .load import Load
+from .recorder import Recorder
+from .riders import Chunk, Riders
+from .schedulers import scheduler_for
+from .sequence import Sequence
+from .waiting import WaitingQueue
+
+
+class Engine:
+    """One replica, from its start at `started_ns` (UTC) on. It tells `sink` what it does; it owns its clock.
+
+    Drive it with `add`, `step` and, when a step finds nobody to carry, `idle_until`; `replay` does that for a whole
+    workload. Same inputs, same events.
+    """
+
+    def __init__(self, config: EngineConfig, sink: Sink, started_ns: int) -> None:
+        self.config = config
+        self._token_units = config.step_model.attention(1, 0)
+        self._pool = BlockPool(config.usable_blocks, config.block_size)
+        self._decoders = Decoders(config.block_size, self._token_units)
+        self._riders = Riders(self._pool, self._decoders)
+        self._waiting = WaitingQueue()
+        self._scheduler = scheduler_for(config, self._waiting, self._riders)
+        self._recorder = Recorder(config, sink, started_ns)
+        self._served: dict[str, Sequence] = {}
+        self._hang_ups: list[tuple[int, str]] = []
+        self._base_ns = started_ns
+        self._clock = 0
+        """Clock units since the start: an integer, so that it never drifts."""
+        self._now_ns = started_ns
+
+    @property
+    def now_ns(self) -> int:
+        """The engine's clock, UTC."""
+        return self._now_ns
+
+    @property
+    def wakes_ns(self) -> int | None:
+        """When an idle engine will run again without a further arrival; None: never."""
+        return self._scheduler.wakes_ns()
+
+    def add(self, arrival: Arrival) -> None:
+        """Queue a request; one that can never fit into the KV cache ends at once as rejected.
+
+        Raises:
+            ValueError: it is still to come, has an impossible length, or its id is being served already.
+        """
+        if arrival.arrived_ns > self._now_ns:
+            raise ValueError(f"request {arrival.request_id} arrives after now: idle until then first")
+        if arrival.prompt_tokens < 1 or arrival.target_tokens < 0:
+            raise ValueError(
+                f"request {arrival.request_id} needs a prompt of at least one token and no negative length"
+            )
+        if arrival.request_id in self._served:
+            raise ValueError(f"request {arrival.request_id} is being served already")
+        seq = Sequence(arrival)
+        if self._pool.blocks_for(seq.most_tokens) > self._pool.total:
+            self._recorder.request(seq, self._now_ns, "rejected")
+            return
+        self._served[seq.request_id] = seq
+        self._waiting.put(seq)
+        if arrival.abort_ns is not None:
+            heapq.heappush(self._hang_ups, (arrival.abort_ns, seq.request_id))
+
+    def abort(self, request_id: str) -> None:
+        """The client hung up: the coming step has its seat and its blocks. A request that has ended is left alone."""
+        seq = self._served.get(request_id)
+        if seq is None:
+            return
+        if seq in self._riders:
+            self._riders.leave(seq)
+        else:
+            self._waiting.remove(seq)
+        self._end(seq, "abort")
+
+    def step(self) -> bool:
+        """Run one iteration; False: nobody is on board (see `wakes_ns`), and no time passes."""
+        if self._hang_ups:
+            self._drop_hung_up()
+        schedule = self._scheduler.schedule(self._now_ns)
+        if not self._riders.running:
+            return False
+        load = Load.of(self._riders, schedule.chunks, self.config.step_model, self._token_units)
+        units = self.config.step_model.step(load.rows, load.attn)
+        started_ns = self._now_ns
+        self._clock += units
+        self._now_ns = self._base_ns + (self._clock >> UNIT_BITS)
+        self._recorder.step(started_ns, self._now_ns, schedule, load, len(self._waiting))
+        self._advance(schedule.chunks, load, units, started_ns)
+        return True
+
+    def idle_until(self, at_ns: int) -> None:
+        """Let time pass without a step, up to `at_ns` (UTC). The past is no error: the clock stays.
+
+        Raises:
+            ValueError: somebody is on board.
+        """
+        if self._riders.running:
+            raise ValueError("an engine with riders is not idle")
+        if at_ns > self._now_ns:
+            self._clock = (at_ns - self._base_ns) << UNIT_BITS
+            self._now_ns = at_ns
+
+    def heartbeat(self) -> None:
+        """Tell that everything before now has been told."""
+        self._recorder.heartbeat(self._now_ns)
+
+    def end(self) -> None:
+        """End the run at the last instant that was told: the end of its last step, request or heartbeat."""
+        self._recorder.end()
+
+    def check_integrity(self) -> None:
+        """Recount all seats, tokens and KV blocks; raises `IntegrityError` when the books do not balance."""
+        check_integrity(self._served, self._waiting, self._riders)
+
+    def _drop_hung_up(self) -> None:
+        while self._hang_ups and self._hang_ups[0][0] <= self._now_ns:
+            self.abort(heapq.heappop(self._hang_ups)[1])
+
+    def _advance(self, chunks: list[Chunk], load: Load, units: int, started_ns: int) -> None:
+        """Everybody's rows are computed: sample, let those who are done get off."""
+        linear = units - load.attn - self.config.step_model.overhead
+        overhead = self.config.step_model.overhead // load.seqs
+        done = self._decoders.advance(overhead + linear // load.rows)
+        for (seq, rows), attn in zip(chunks, load.chunk_attn, strict=True):
+            seq.gpu_units += overhead + linear * rows // load.rows + attn
+            seq.num_computed += rows
+            if seq.scheduled_ns is None:
+                seq.scheduled_ns = started_ns
+            if seq.num_computed == seq.num_tokens and self._sample(seq):
+                done.append(seq)
+        for seq in done:
+            self._riders.leave(seq)
+            self._end(seq, seq.arrival.natural_end)
+
+    def _sample(self, seq: Sequence) -> bool:
+        """Sample the token after a completed prefill. Returns whether it was the last."""
+        if seq.target:
+            seq.num_output += 1
+        if seq.num_output == 1:
+            seq.first_token_ns = self._now_ns
+        if seq.num_output == seq.target:
+            return True
+        self._riders.begin_decoding(seq)
+        return False
+
+    def _end(self, seq: Sequence, reason: FinishReason) -> None:
+        del self._served[seq.request_id]
+        self._recorder.request(seq, self._now_ns, reason)

@@ -1,0 +1,96 @@
+"""The load of a step: the rows that it computes, and whose they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..events import Account, Phase
+from ..roofline.step_model import StepModel, pairs
+from .cell import Cell, CellKey
+from .riders import Chunk, Riders
+from .sequence import Sequence
+
+
+@dataclass(slots=True)
+class Load:
+    """Sums over the riders and rows of a step; attention in clock units, pairs and tokens as `StepModel` has them."""
+
+    riders: int
+    kv_blocks: int
+    seqs: int
+    rows: int
+    attn: int
+    row_pairs: int
+    seen: int
+    output_tokens: int
+    decode_seqs: int
+    decode_rows: int
+    prefill_seqs: int
+    prefill_rows: int
+    recomputed_rows: int
+    chunk_attn: list[int]
+    """Attention of each chunk, in the schedule's order."""
+    cells: dict[CellKey, Cell]
+
+    @classmethod
+    def of(cls, riders: Riders, chunks: list[Chunk], model: StepModel, token_units: int) -> Load:
+        """Weigh a step of one row of every decoder and of `chunks`; a decode row costs `token_units` per token seen."""
+        n, seen = riders.decoders.seqs, riders.decoders.seen
+        cells = {
+            group.cell_key: Cell(group.seqs, group.seqs, group.seqs, token_units * group.seen, group.blocks)
+            for group in riders.decoders.active
+        }
+        on_board, blocks = len(riders.running), riders.pool.used
+        load = cls(on_board, blocks, n, n, token_units * seen, seen, seen, n, n, n, 0, 0, 0, [], cells)
+        for chunk in chunks:
+            load._add(chunk, model)
+        return load
+
+    def _add(self, chunk: Chunk, model: StepModel) -> None:
+        seq, rows = chunk
+        attn = model.attention(rows, seq.num_computed)
+        sampled = 1 if chunk.completes and seq.target else 0
+        recomputed = min(rows, max(0, seq.high_water - seq.num_computed))
+        phase = _phase_of_new_rows(seq)
+        decodes = rows - recomputed if phase == "decode" else 0
+
+        self.seqs += 1
+        self.rows += rows
+        self.attn += attn
+        self.chunk_attn.append(attn)
+        self.row_pairs += pairs(rows, seq.num_computed)
+        self.seen += seq.num_computed + rows
+        self.output_tokens += sampled
+        self.recomputed_rows += recomputed
+        self.decode_rows += decodes
+        self.prefill_rows += rows - decodes
+        self.decode_seqs += decodes > 0
+        self.prefill_seqs += rows > decodes
+
+        redo_attn = attn * recomputed // rows
+        is_redo = 2 * recomputed > rows
+        if recomputed:
+            redo = self._cell(seq, "overhead", "prefill")
+            _count(redo, recomputed, redo_attn, seq.blocks if is_redo else None)
+        if rows > recomputed:
+            cell = self._cell(seq, "tenant", phase)
+            _count(cell, rows - recomputed, attn - redo_attn, None if is_redo else seq.blocks)
+            cell.output_tokens += sampled
+
+    def _cell(self, seq: Sequence, account: Account, phase: Phase) -> Cell:
+        key = CellKey(account, seq.arrival.tenant_id, seq.arrival.tier, phase)
+        return self.cells.setdefault(key, Cell())
+
+
+def _phase_of_new_rows(seq: Sequence) -> Phase:
+    """Rows above the prompt and above what was ever computed are decode rows."""
+    return "decode" if seq.high_water >= seq.arrival.prompt_tokens else "prefill"
+
+
+def _count(cell: Cell, rows: int, attn: int, blocks: int | None) -> None:
+    """Add a sequence's rows to a cell; it is counted where it brings its blocks."""
+    cell.rows += rows
+    cell.attn += attn
+    if blocks is not None:
+        cell.seqs += 1
+        cell.blocks += blocks

@@ -1,0 +1,70 @@
+"""Continuous batching, as vLLM V1 does it."""
+
+from __future__ import annotations
+
+from ..riders import Chunk
+from ..sequence import Sequence
+from .scheduler import Schedule, Scheduler
+
+
+class ContinuousScheduler(Scheduler):
+    """Running sequences first, then waiting ones while token budget, seats and KV blocks allow.
+
+    There are no phases: everybody's rows are what it has not computed yet, clipped to the budget. Every decoder gets
+    its row in every step, since nobody boards without a row left in the budget.
+    """
+
+    def schedule(self, now_ns: int) -> Schedule:
+        """See `Scheduler`. A step that preempts admits nobody."""
+        preemptions = self._make_room()
+        riders = self.riders
+        budget = self.token_budget - riders.decoders.seqs
+        chunks = riders.chunks(budget)
+        riders.allocate_decodes()
+        for chunk in chunks:
+            riders.allocate_chunk(chunk)
+            budget -= chunk.rows
+        held_by = None if preemptions else self._admit(budget, chunks)
+        return Schedule(chunks, preemptions, held_by)
+
+    def _make_room(self) -> int:
+        """Preempt the newest riders until the others' next rows fit into the KV cache."""
+        preemptions = 0
+        while self._blocks_needed() > self.riders.pool.free:
+            seq = self.riders.newest
+            self.riders.leave(seq)
+            seq.preempt()
+            self.waiting.put_back(seq)
+            preemptions += 1
+        return preemptions
+
+    def _blocks_needed(self) -> int:
+        if not self.riders.prefilling:
+            return self.riders.decoders.blocks_needed
+        budget = self.token_budget - self.riders.decoders.seqs
+        return self.riders.blocks_needed(self.riders.chunks(budget))
+
+    def _admit(self, budget: int, chunks: list[Chunk]) -> str | None:
+        """Board from the queue, adding to `chunks`. Returns the tenant whose fast request kept others off."""
+        while budget and len(self.riders.running) < self.seats:
+            seq = self.waiting.head
+            if seq is None or not self._fits(seq):
+                break
+            if (fast := self._fast_at_cap()) is not None:
+                return fast.arrival.tenant_id
+            self.waiting.remove(seq)
+            self.riders.board(seq)
+            chunk = self.riders.chunk(seq, budget)
+            self.riders.allocate_chunk(chunk)
+            budget -= chunk.rows
+            chunks.append(chunk)
+        return None
+
+    def _fast_at_cap(self) -> Sequence | None:
+        """The fast request whose cap the riders have reached; None: none rides, or there is no cap."""
+        cap = self.config.fast_cap
+        return None if cap is None or len(self.riders.running) < cap else self.riders.fast
+
+    def _fits(self, seq: Sequence) -> bool:
+        """Whether all its tokens would fit, though only a chunk is allocated: else it would soon be preempted."""
+        return self.riders.pool.blocks_for(seq.num_tokens) <= self.riders.pool.free

@@ -1,0 +1,37 @@
+"""The scheduler's contract."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import NamedTuple
+
+from ..config import EngineConfig
+from ..riders import Chunk, Riders
+from ..waiting import WaitingQueue
+
+
+class Schedule(NamedTuple):
+    """What the next step computes: one row of every decoder, and these chunks."""
+
+    chunks: list[Chunk]
+    preemptions: int = 0
+    held_by: str | None = None
+
+
+class Scheduler(ABC):
+    """Decides before each step who boards, who is put off, and how many rows everybody gets."""
+
+    def __init__(self, config: EngineConfig, waiting: WaitingQueue, riders: Riders) -> None:
+        self.config = config
+        self.waiting = waiting
+        self.riders = riders
+        self.seats = config.seats
+        self.token_budget = config.max_num_batched_tokens
+
+    @abstractmethod
+    def schedule(self, now_ns: int) -> Schedule:
+        """Change the queue and the riders for the step that starts now, and allocate its KV blocks."""
+
+    def wakes_ns(self) -> int | None:
+        """When an engine that nobody rides will board somebody without a further arrival; None: never."""
+        return None

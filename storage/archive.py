@@ -1,0 +1,134 @@
+"""The archive's files: written aside, published together, and swept when a crash left them uncounted."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import secrets
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlalchemy import Connection
+
+from ..events import LEDGER, RUNS, Run, Table
+from .database import Database
+from .errors import StoreError
+from .layout import DAY_NS, TEMP_PREFIX, Layout, day_of, make_private_folder, sync_folder, temp_of
+from .manifest import ArchivedFile, add_files, counted_paths
+from .parquet import write_file
+from .rows import extent
+
+_OUR_NAME = re.compile(rf"(?:{re.escape(TEMP_PREFIX)}.+|-?\d+-[0-9a-f]{{16}}\.parquet)")
+
+
+class Staging:
+    """Files of one hand-over. They count once `record` has entered them and its transaction is committed."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+        self.files: list[ArchivedFile] = []
+
+    def add(self, table: Table, rows: pa.Table) -> None:
+        """Write rows of one table, one sorted file per UTC date."""
+        if rows.num_rows == 0:
+            return
+        rows = _in_order(table, rows)
+        for of_day in _by_day(table, rows):
+            first_ns, _ = extent(of_day, table.time)
+            self._write(table, of_day, f"{first_ns}-{secrets.token_hex(8)}")
+
+    def add_run(self, run: Run) -> None:
+        """Write a run's record to its own file, which replaces an older one."""
+        key = hashlib.sha256(f"{run.engine_id}\0{run.run_id}".encode()).hexdigest()[:16]
+        self._write(RUNS, RUNS.to_arrow([run]), f"{run.started_ns}-{key}")
+
+    def record(self, connection: Connection) -> None:
+        """Give every file its name and enter it in the manifest; call it last in a transaction."""
+        paths = [self._layout.root / file.path for file in self.files]
+        for path in paths:
+            os.replace(temp_of(path), path)  # noqa: PTH105
+        for folder in {path.parent for path in paths}:
+            sync_folder(folder)
+        add_files(connection, self.files)
+
+    def _write(self, table: Table, rows: pa.Table, name: str) -> None:
+        min_ns, max_ns = extent(rows, table.time)
+        day = day_of(min_ns)
+        folder = self._layout.partition(table.name, day)
+        for parent in (self._layout.archive, folder.parent, folder):
+            make_private_folder(parent)
+        path = folder / f"{name}.parquet"
+        size = write_file(temp_of(path), table, rows)
+        relative = self._layout.relative(path)
+        self.files.append(ArchivedFile(relative, table.name, day, rows.num_rows, size, min_ns, max_ns))
+
+
+@contextmanager
+def staging(layout: Layout, database: Database) -> Generator[Staging, None, None]:
+    """Write files for one hand-over; those that did not get to count are removed when it fails."""
+    staged = Staging(layout)
+    try:
+        yield staged
+    except BaseException:
+        with contextlib.suppress(StoreError, OSError):
+            _sweep_failed(layout, database, staged.files)
+        raise
+
+
+def sweep(layout: Layout, database: Database) -> list[str]:
+    """Remove what a crash left in the archive: files with our names that the manifest does not know."""
+    found = [path for path in layout.archive.glob("*/date=*/*") if _OUR_NAME.fullmatch(path.name)]
+    return _remove_uncounted(layout, database, found)
+
+
+def remove_files(paths: Iterable[Path]) -> None:
+    """Remove files that no longer count; one that is gone already is fine."""
+    for path in paths:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)  # noqa: PTH108
+
+
+def merged(table: Table, rows: pa.Table) -> pa.Table:
+    """Add up lines of the ledger that have the same key; rows of other tables stay as they are."""
+    if table is not LEDGER or rows.num_rows == 0:
+        return rows
+    amounts = [c.name for c in table.columns if c.name not in table.key]
+    sums = rows.group_by(list(table.key), use_threads=False).aggregate([(name, "sum") for name in amounts])
+    columns = [sums.column(c.name if c.name in table.key else f"{c.name}_sum") for c in table.columns]
+    return pa.Table.from_arrays(columns, schema=table.schema)
+
+
+def _in_order(table: Table, rows: pa.Table) -> pa.Table:
+    """Sort by the table's order; columns with a single value need no look."""
+    keys = [name for name in table.sort if len(rows.column(name).unique()) > 1]
+    return rows.sort_by([(name, "ascending") for name in keys]) if keys else rows
+
+
+def _by_day(table: Table, rows: pa.Table) -> list[pa.Table]:
+    at = pc.field(table.time)
+    first, last = (ns // DAY_NS for ns in extent(rows, table.time))
+    if first == last:
+        return [rows]
+    borders = [day * DAY_NS for day in range(first, last + 2)]
+    days = [rows.filter((at >= a) & (at < b)) for a, b in pairwise(borders)]
+    return [day for day in days if day.num_rows]
+
+
+def _sweep_failed(layout: Layout, database: Database, files: Sequence[ArchivedFile]) -> None:
+    paths = [layout.root / file.path for file in files]
+    remove_files(temp_of(path) for path in paths)
+    _remove_uncounted(layout, database, paths)
+
+
+def _remove_uncounted(layout: Layout, database: Database, paths: Sequence[Path]) -> list[str]:
+    with database.reading() as connection:
+        counted = counted_paths(connection)
+    leftovers = [path for path in paths if layout.relative(path) not in counted]
+    remove_files(leftovers)
+    return [layout.relative(path) for path in leftovers]

@@ -1,0 +1,115 @@
+"""The hot store's database: short transactions, and errors in plain words."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy.exc import DatabaseError, IntegrityError
+
+from .errors import StoreError, StoreNotFoundError
+
+_WRITER_TIMEOUT_S = 30.0
+_READER_TIMEOUT_S = 10.0
+
+
+class Database:
+    """A SQLite file in WAL mode. Readers see one state per transaction, writers queue up (BEGIN IMMEDIATE).
+
+    A transaction that reads first and writes later would fail at once when another writer was faster, whatever the
+    timeout: so `writing` says so at its start.
+    """
+
+    def __init__(self, file: Path, *, query_only: bool = False) -> None:
+        self.file = file
+        self._identity = self._stat()
+        self._engine = _engine(file, query_only)
+
+    @contextmanager
+    def reading(self) -> Generator[Connection, None, None]:
+        """One consistent view; keep it short, an open one keeps the write-ahead log growing."""
+        with self._plain_words("read"), self._engine.connect() as connection, connection.begin():
+            yield connection
+
+    @contextmanager
+    def writing(self, *, durable: bool = False) -> Generator[Connection, None, None]:
+        """All of it is written, or nothing.
+
+        A power cut may undo the newest transactions, in order, unless one is `durable`: needed before removing what
+        an undone transaction would still count on.
+        """
+        synchronous = "FULL" if durable else "NORMAL"
+        with self._plain_words("write"), self._engine.connect() as connection:
+            connection.execution_options(begin=(f"PRAGMA synchronous={synchronous}", "BEGIN IMMEDIATE"))
+            with connection.begin():
+                yield connection
+
+    def checkpoint(self) -> None:
+        """Move the write-ahead log into the database and give its space back."""
+        with self._plain_words("write"):
+            raw = self._engine.raw_connection()
+            try:
+                raw.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            finally:
+                raw.close()
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._engine.dispose()
+
+    def _stat(self) -> tuple[int, int]:
+        try:
+            found = self.file.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            raise StoreNotFoundError(
+                f"there is no store at {self.file.parent} (no {self.file.name} in it):"
+                " check the path, or make one with `farebox demo` or `farebox run`"
+            ) from None
+        except OSError as error:
+            raise StoreError(f"cannot read {self.file}: {error.strerror}") from None
+        return found.st_dev, found.st_ino
+
+    @contextmanager
+    def _plain_words(self, verb: str) -> Generator[None, None, None]:
+        if self._stat() != self._identity:
+            raise StoreError(f"{self.file} was replaced by another file since it was opened: open the store again")
+        try:
+            yield
+        except IntegrityError:
+            raise
+        except DatabaseError as error:
+            self._stat()
+            raise StoreError(f"cannot {verb} {self.file}: {error.orig}") from error
+
+
+def _engine(file: Path, query_only: bool) -> Engine:
+    url = URL.create("sqlite", database=f"file:{quote(str(file.absolute()))}", query=_open_mode(file) | {"uri": "true"})
+    timeout = _READER_TIMEOUT_S if query_only else _WRITER_TIMEOUT_S
+    engine = create_engine(url, hide_parameters=True, connect_args={"timeout": timeout, "isolation_level": None})
+    if query_only:
+        event.listen(engine, "connect", _only_queries)
+    event.listen(engine, "begin", _begin)
+    return engine
+
+
+def _open_mode(file: Path) -> dict[str, str]:
+    """Never create a database by opening it; on read-only media read what is there."""
+    if os.access(file, os.W_OK) and os.access(file.parent, os.W_OK):
+        return {"mode": "rw"}
+    if file.with_name(file.name + "-wal").exists():
+        return {"mode": "ro"}
+    return {"mode": "ro", "immutable": "1"}
+
+
+def _only_queries(connection: sqlite3.Connection, _record: object) -> None:
+    connection.execute("PRAGMA query_only=ON")
+
+
+def _begin(connection: Connection) -> None:
+    for statement in connection.get_execution_options().get("begin", ("BEGIN",)):
+        connection.exec_driver_sql(statement)

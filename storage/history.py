@@ -1,0 +1,60 @@
+"""Answers from the whole store: archive and hot together, every row once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from . import hot
+from .database import Database
+from .layout import Layout
+from .lock import files_kept
+from .manifest import ArchivedFile, files_of
+from .parquet import scan_file
+from .query import Query
+from .tables import ROLLED
+
+
+def scan(layout: Layout, database: Database, query: Query, warnings: list[str]) -> Iterator[pa.RecordBatch]:
+    """Yield the answer in batches, the archive's part by date; files that cannot be read are named in `warnings`.
+
+    The manifest and the hot rows are read in one transaction, and no file is removed until the last batch is taken.
+    """
+    schema = query.schema
+    if query.table not in ROLLED:
+        yield from _stays_hot(database, query).to_batches()
+        return
+    with files_kept(layout.archive):
+        files, rows = _snapshot(database, query)
+        for file in files:
+            for batch in _scan_file(layout, query, file, warnings):
+                yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+        yield from rows.to_batches()
+
+
+def _snapshot(database: Database, query: Query) -> tuple[list[ArchivedFile], pa.Table]:
+    with database.reading() as connection:
+        files = files_of(connection, query.table.name, query.start_ns, query.end_ns)
+        return files, hot.unarchived(connection, query.table, query.names, *query.sql_conditions())
+
+
+def _stays_hot(database: Database, query: Query) -> pa.Table:
+    with database.reading() as connection:
+        return hot.rows_where(connection, query.table, query.names, *query.sql_conditions())
+
+
+def _scan_file(layout: Layout, query: Query, file: ArchivedFile, warnings: list[str]) -> Iterator[pa.RecordBatch]:
+    path = layout.root / file.path
+    rows = 0
+    try:
+        if path.stat().st_size != file.bytes:
+            raise OSError(f"it has {path.stat().st_size} bytes instead of {file.bytes}")
+        for batch in scan_file(path, query.table.schema, query.names, query.arrow_condition()):
+            rows += batch.num_rows
+            yield batch
+    except (OSError, pa.ArrowException) as error:
+        lost = "was skipped" if rows == 0 else f"was read only up to row {rows} of the answer"
+        warning = f"{path} {lost} ({file.rows} rows of {file.date}): {error}"
+        if warning not in warnings:
+            warnings.append(warning)

@@ -1,0 +1,109 @@
+"""Rows of the event tables in the hot store, and the watermark that says which of them the archive has too.
+
+Rows get ids in the order of insertion. Those up to a table's watermark are copies of archived rows, kept because the
+live screens look at them; those above are nowhere else.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import ColumnElement, Connection, delete, func, insert, select
+
+from ..events import Table
+from .rows import arrow_columns, projected, records, sql_rows
+from .tables import ROLLED, SQL_TABLES, WATERMARKS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+
+_PIECE = 50_000
+
+
+def add_rows(connection: Connection, table: Table, rows: pa.Table) -> None:
+    """Insert Arrow rows; they get ids above every id given out before (dropped rows lie below the watermark)."""
+    if rows.num_rows == 0:
+        return
+    names = ["id", *(c.name for c in table.columns)]
+    statement = insert(SQL_TABLES[table.name]).compile(dialect=connection.dialect, column_keys=names)
+    connection.exec_driver_sql(str(statement), sql_rows(table, rows, last_id(connection, table) + 1))
+
+
+def watermark(connection: Connection, table: Table) -> int:
+    """The highest id whose row is in the archive; 0 when none is."""
+    query = select(WATERMARKS.c.archived_id).where(WATERMARKS.c.table_name == table.name)
+    return connection.execute(query).scalar() or 0
+
+
+def move_watermark(connection: Connection, table: Table, archived_id: int) -> None:
+    """Declare the rows up to `archived_id` to be copies."""
+    connection.execute(delete(WATERMARKS).where(WATERMARKS.c.table_name == table.name))
+    connection.execute(insert(WATERMARKS).values(table_name=table.name, archived_id=archived_id))
+
+
+def last_id(connection: Connection, table: Table, before_ns: int | None = None) -> int:
+    """The last row that may be rolled: the newest, or the one before the first row at `before_ns` or later.
+
+    Never below the watermark.
+    """
+    sql = SQL_TABLES[table.name]
+    archived = watermark(connection, table)
+    if before_ns is not None:
+        late = select(func.min(sql.c.id)).where(sql.c.id > archived, sql.c[table.time] >= before_ns)
+        first_late = connection.execute(late).scalar()
+        if first_late is not None:
+            return first_late - 1
+    return max(archived, connection.execute(select(func.max(sql.c.id))).scalar() or 0)
+
+
+def unarchived(
+    connection: Connection, table: Table, names: Sequence[str], *conditions: ColumnElement[bool]
+) -> pa.Table:
+    """Rows that the archive does not have and that meet the conditions, as the named columns."""
+    sql = SQL_TABLES[table.name]
+    return rows_where(connection, table, names, sql.c.id > watermark(connection, table), *conditions)
+
+
+def rows_where(
+    connection: Connection, table: Table, names: Sequence[str], *conditions: ColumnElement[bool]
+) -> pa.Table:
+    """Rows that meet the conditions, in the order of insertion, as the named columns."""
+    import pyarrow as pa
+
+    by_name = {c.name: c for c in table.columns}
+    columns = [by_name[name] for name in names]
+    schema = projected(table, names)
+    sql = SQL_TABLES[table.name]
+    order = [sql.c.id] if "id" in sql.c else [sql.c[name] for name in table.sort]
+    query = select(*(sql.c[name] for name in names)).where(*conditions).order_by(*order)
+    pieces = connection.execute(query).partitions(_PIECE)
+    return pa.Table.from_batches([arrow_columns(columns, piece, schema) for piece in pieces], schema=schema)
+
+
+def records_where(connection: Connection, table: Table, *conditions: ColumnElement[bool]) -> list[Any]:
+    """Records that meet the conditions, in the table's order."""
+    sql = SQL_TABLES[table.name]
+    query = select(*(sql.c[c.name] for c in table.columns)).where(*conditions)
+    rows: Sequence[Any] = connection.execute(query.order_by(*(sql.c[name] for name in table.sort))).fetchall()
+    return records(table, rows)
+
+
+def recorded_keys(connection: Connection, table: Table, rows: pa.Table) -> list[tuple[Any, ...]]:
+    """The keys of those Arrow rows, all of one run, that the hot store has already."""
+    if rows.num_rows == 0:
+        return []
+    sql = SQL_TABLES[table.name]
+    told = set(zip(*(rows.column(name).to_pylist() for name in table.key), strict=True))
+    engine_id, run_id = rows.column("engine_id")[0].as_py(), rows.column("run_id")[0].as_py()
+    query = select(*(sql.c[name] for name in table.key)).where(sql.c.engine_id == engine_id, sql.c.run_id == run_id)
+    return sorted(told.intersection(tuple(row) for row in connection.execute(query)))
+
+
+def trim(connection: Connection, engine_id: str, before_ns: int) -> None:
+    """Drop an engine's archived copies that are older than an instant."""
+    for table in ROLLED:
+        sql = SQL_TABLES[table.name]
+        copies: Any = sql.c.id <= watermark(connection, table)
+        connection.execute(delete(sql).where(copies, sql.c.engine_id == engine_id, sql.c[table.time] < before_ns))

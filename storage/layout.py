@@ -1,0 +1,79 @@
+"""Where things lie in a store's folder, and how private they are."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from datetime import date, timedelta
+from pathlib import Path
+
+DAY_NS = 86_400_000_000_000
+TEMP_PREFIX = ".tmp-"
+_EPOCH = date(1970, 1, 1)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The paths of one store."""
+
+    root: Path
+
+    @property
+    def database(self) -> Path:
+        """The hot store."""
+        return self.root / "live.sqlite"
+
+    @property
+    def wal(self) -> Path:
+        """The hot store's write-ahead log."""
+        return self.root / "live.sqlite-wal"
+
+    @property
+    def lock(self) -> Path:
+        """The file that the one event writer locks."""
+        return self.root / "store.lock"
+
+    @property
+    def archive(self) -> Path:
+        """The root of the Parquet files: `archive/<table>/date=YYYY-MM-DD/*.parquet`."""
+        return self.root / "archive"
+
+    def partition(self, table: str, day: str) -> Path:
+        """The folder of one table and UTC date."""
+        return self.archive / table / f"date={day}"
+
+    def relative(self, path: Path) -> str:
+        """How the manifest names a file: relative to the store, with forward slashes."""
+        return path.relative_to(self.root).as_posix()
+
+
+def day_of(at_ns: int) -> str:
+    """The UTC date of an instant, as YYYY-MM-DD."""
+    return (_EPOCH + timedelta(days=at_ns // DAY_NS)).isoformat()
+
+
+def temp_of(path: Path) -> Path:
+    """The name under which a file is written: no glob for `*.parquet`, and no data set scanner, looks at it."""
+    return path.with_name(TEMP_PREFIX + path.stem)
+
+
+def make_private_folder(path: Path) -> None:
+    """Create a folder (and its parents) that only its owner may enter; one that exists is left as it is."""
+    if not path.is_dir():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.mkdir(mode=0o700, exist_ok=True)
+        sync_folder(path.parent)
+
+
+def open_private_file(path: Path, flags: int) -> int:
+    """Open a file, creating it for its owner only; returns the file descriptor."""
+    return os.open(path, flags | os.O_CREAT, 0o600)
+
+
+def sync_folder(path: Path) -> None:
+    """Make new names inside a folder survive a power cut."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

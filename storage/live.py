@@ -1,0 +1,90 @@
+"""What live screens poll: the newest rows of the hot store. Light to import: no Arrow, no archive."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from sqlalchemy import func, select
+
+from ..events import REQUESTS, SHARES, STEPS, Rate, Request, Run, Share, Step, Table
+from . import rates, runs
+from .layout import Layout
+from .migrations import open_checked
+from .rows import records
+from .tables import SQL_TABLES
+
+
+class LiveReader:
+    """Polls a store in short transactions beside its writer.
+
+    It sees the recent window, archived copies included, which is not the whole truth: reports ask the `Store`.
+    Raises StoreNotFoundError when there is no store, or not any more.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self._database = open_checked(Layout(Path(path)).database, query_only=True)
+
+    def runs(self) -> list[Run]:
+        """Every run, by engine and start."""
+        with self._database.reading() as connection:
+            return runs.all_runs(connection)
+
+    def rates(self) -> list[Rate]:
+        """Every rate, by GPU type and start."""
+        with self._database.reading() as connection:
+            return rates.all_rates(connection)
+
+    def newest_ns(self) -> int | None:
+        """The newest instant that any run has told about; None without runs."""
+        with self._database.reading() as connection:
+            return runs.newest_ns(connection)
+
+    def steps(
+        self, after_id: int | None = None, since_ns: int | None = None, limit: int = 20_000
+    ) -> tuple[list[Step], int]:
+        """Steps recorded after `after_id`, or started at `since_ns` or later, and the id to continue after.
+
+        In the order of recording, at most `limit`. Start with `since_ns` alone (None: all that is hot), then hand
+        back the id: no row is missed or told twice.
+        """
+        return self._rows(STEPS, after_id, since_ns, limit)
+
+    def shares(
+        self, after_id: int | None = None, since_ns: int | None = None, limit: int = 20_000
+    ) -> tuple[list[Share], int]:
+        """Shares of steps; see `steps`."""
+        return self._rows(SHARES, after_id, since_ns, limit)
+
+    def requests(
+        self, after_id: int | None = None, since_ns: int | None = None, limit: int = 20_000
+    ) -> tuple[list[Request], int]:
+        """Requests, by the instant at which they finished; see `steps`."""
+        return self._rows(REQUESTS, after_id, since_ns, limit)
+
+    def close(self) -> None:
+        """Let go of the store."""
+        self._database.close()
+
+    def __enter__(self) -> LiveReader:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _rows(self, table: Table, after_id: int | None, since_ns: int | None, limit: int) -> tuple[list[Any], int]:
+        sql = SQL_TABLES[table.name]
+        query = select(sql.c.id, *(sql.c[c.name] for c in table.columns)).order_by(sql.c.id).limit(limit)
+        if after_id is not None:
+            query = query.where(sql.c.id > after_id)
+        elif since_ns is not None:
+            query = query.where(sql.c[table.time] >= since_ns)
+        with self._database.reading() as connection:
+            found = connection.execute(query).fetchall()
+            newest = connection.execute(select(func.max(sql.c.id))).scalar() or 0
+        if found:
+            return records(table, [row[1:] for row in found]), found[-1][0]
+        return [], newest if after_id is None else after_id

@@ -1,0 +1,87 @@
+"""How much of each run is recorded, and the check that a batch continues there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection, delete, insert, select
+
+from ..events import Batch, Progress, Run
+from .errors import DuplicateError
+from .rows import extent
+from .tables import PROGRESS
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def get_progress(connection: Connection, engine_id: str, run_id: str) -> Progress | None:
+    """What is recorded of a run; None when nothing is."""
+    c = PROGRESS.c
+    query = select(c.steps, c.requests, c.covered_ns).where(c.engine_id == engine_id, c.run_id == run_id)
+    row = connection.execute(query).first()
+    return None if row is None else Progress(*row)
+
+
+def put_progress(connection: Connection, run: Run, progress: Progress) -> None:
+    """Record how far a run has come."""
+    c = PROGRESS.c
+    connection.execute(delete(PROGRESS).where(c.engine_id == run.engine_id, c.run_id == run.run_id))
+    key = {"engine_id": run.engine_id, "run_id": run.run_id}
+    connection.execute(insert(PROGRESS).values(**key, **progress._asdict()))
+
+
+def check_continues(stored: Progress | None, batch: Batch) -> None:
+    """Raise DuplicateError when a batch tells again what is recorded, ValueError when it contradicts itself."""
+    _check_one_run(batch)
+    _check_steps(stored, batch)
+    _check_requests(stored, batch)
+    covered = batch.progress.covered_ns
+    if stored is not None and covered < stored.covered_ns:
+        raise DuplicateError(
+            f"{_name(batch.run)} is in the ledger until {stored.covered_ns}, the batch ends at {covered}"
+        )
+
+
+def _check_steps(stored: Progress | None, batch: Batch) -> None:
+    done = 0 if stored is None else stored.steps
+    if batch.progress.steps < done:
+        raise DuplicateError(f"{_name(batch.run)} has {done} steps recorded, the batch ends at {batch.progress.steps}")
+    if batch.steps.num_rows == 0:
+        return
+    first, last = extent(batch.steps, "step_seq")
+    if first < done:
+        raise DuplicateError(f"steps {first} to {min(last, done - 1)} of {_name(batch.run)} are already recorded")
+    if last >= batch.progress.steps or _repeats(batch.steps, "step_seq"):
+        raise ValueError(
+            f"batch of {_name(batch.run)}: steps {first} to {last}, but progress says {batch.progress.steps}"
+        )
+
+
+def _check_requests(stored: Progress | None, batch: Batch) -> None:
+    done = 0 if stored is None else stored.requests
+    told = batch.requests.num_rows
+    if done + told > batch.progress.requests:
+        raise DuplicateError(
+            f"{done} requests of {_name(batch.run)} are already recorded; a batch with {told} more cannot end at"
+            f" {batch.progress.requests}: {done + told - batch.progress.requests} of them would count twice"
+        )
+    if _repeats(batch.requests, "request_id"):
+        raise DuplicateError(f"a batch of {_name(batch.run)} holds the same request twice")
+
+
+def _check_one_run(batch: Batch) -> None:
+    expected = {"engine_id": batch.run.engine_id, "run_id": batch.run.run_id}
+    for rows in (batch.steps, batch.shares, batch.requests):
+        for column, value in expected.items():
+            found = rows.column(column).unique().to_pylist()
+            if found not in ([], [value]):
+                raise ValueError(f"batch of {_name(batch.run)} holds rows whose {column} is {found}")
+
+
+def _repeats(rows: pa.Table, column: str) -> bool:
+    return len(rows.column(column).unique()) < rows.num_rows
+
+
+def _name(run: Run) -> str:
+    return f"run {run.run_id} of engine {run.engine_id}"

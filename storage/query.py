@@ -1,0 +1,74 @@
+"""A question to a store: which columns of a table, of which time and engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from sqlalchemy import ColumnElement
+
+from ..events import Table
+from .rows import projected
+from .tables import SQL_TABLES
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+
+class Query(NamedTuple):
+    """Rows of `table` whose time is in [start, end), of one engine, as the named columns; None sets no limit."""
+
+    table: Table
+    columns: Sequence[str] | None = None
+    start_ns: int | None = None
+    end_ns: int | None = None
+    engine_id: str | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """The columns of the answer, in its order. Raises ValueError for one that the table lacks."""
+        known = [column.name for column in self.table.columns]
+        if self.columns is None:
+            return known
+        unknown = [name for name in self.columns if name not in known]
+        if unknown or not self.columns:
+            raise ValueError(f"table {self.table.name} has no column {', '.join(unknown) or '(none named)'}: {known}")
+        return list(self.columns)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the answer."""
+        return projected(self.table, self.names)
+
+    def sql_conditions(self) -> list[ColumnElement[bool]]:
+        """The limits for the hot store."""
+        sql = SQL_TABLES[self.table.name]
+        conditions: list[ColumnElement[bool]] = []
+        if self.start_ns is not None:
+            conditions.append(sql.c[self.table.time] >= self.start_ns)
+        if self.end_ns is not None:
+            conditions.append(sql.c[self.table.time] < self.end_ns)
+        if self.engine_id is not None and "engine_id" in sql.c:  # rates hold for every engine
+            conditions.append(sql.c.engine_id == self.engine_id)
+        return conditions
+
+    def arrow_condition(self) -> pc.Expression | None:
+        """The limits for the archive."""
+        import pyarrow.compute as pc
+
+        conditions: list[pc.Expression] = []
+        if self.start_ns is not None:
+            conditions.append(pc.field(self.table.time) >= self.start_ns)
+        if self.end_ns is not None:
+            conditions.append(pc.field(self.table.time) < self.end_ns)
+        if self.engine_id is not None:
+            conditions.append(pc.field("engine_id") == self.engine_id)
+        return _all(conditions)
+
+
+def _all(conditions: list[pc.Expression]) -> pc.Expression | None:
+    met = None
+    for condition in conditions:
+        met = condition if met is None else met & condition
+    return met

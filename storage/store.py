@@ -1,0 +1,226 @@
+"""A store: a folder that keeps what engines did, hot for the screens and archived for good."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from sqlalchemy.exc import IntegrityError
+
+from ..events import REQUESTS, STEPS, Batch, Progress, Rate, Run, Table
+from . import compaction, handover, history, hot, progress, rates, runs
+from .archive import sweep
+from .database import Database
+from .errors import DuplicateError, StoreError
+from .handover import HOUR_NS
+from .layout import Layout, make_private_folder
+from .lock import WriterLock
+from .migrations import open_checked, open_migrated
+from .query import Query
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_WAL_LIMIT = 16 * 2**20
+
+
+def create_store(path: str | Path) -> Store:
+    """Open a store for recording, making it when there is none.
+
+    Raises StoreLockedError while another process records into it, StoreError when the folder cannot be used.
+    """
+    layout = Layout(Path(path))
+    try:
+        _refuse_other_folders(layout)
+        make_private_folder(layout.root)
+        lock = WriterLock(layout.lock)
+    except OSError as error:
+        raise StoreError(f"cannot record into {layout.root}: {error.strerror}") from None
+    try:
+        make_private_folder(layout.archive)
+        database = open_migrated(layout.database)
+        sweep(layout, database)
+    except (OSError, sqlite3.DatabaseError) as error:
+        lock.release()
+        raise StoreError(f"cannot record into {layout.root}: {error}") from error
+    except BaseException:
+        lock.release()
+        raise
+    return Store(layout, database, lock)
+
+
+def open_store(path: str | Path) -> Store:
+    """Open a store for reading (and for settings, which any process may change).
+
+    Raises StoreNotFoundError when there is none, StoreError when this version cannot read it.
+    """
+    layout = Layout(Path(path))
+    return Store(layout, open_checked(layout.database), None)
+
+
+class Store:
+    """One store. Made by `create_store` or `open_store`; use it in a `with` block, from any thread."""
+
+    def __init__(self, layout: Layout, database: Database, lock: WriterLock | None) -> None:
+        self.path = layout.root
+        self.warnings: list[str] = []
+        """What could not be read so far, in plain words."""
+        self._layout = layout
+        self._database = database
+        self._lock = lock
+        self._turn = threading.RLock()
+        self._rolled_hour: int | None = None
+
+    def append(self, batch: Batch) -> None:
+        """Record a batch; with the end of its run, everything goes to the archive.
+
+        Raises DuplicateError (rows are recorded already) or OverlapError (another run of the engine has that time);
+        then nothing is recorded.
+        """
+        with self._recording():
+            self._check(batch)
+            try:
+                handover.record_batch(self._database, batch)
+            except IntegrityError as error:
+                raise self._duplicate(batch) from error
+            if batch.run.ended_ns is not None:
+                self.roll()
+
+    def append_archive(self, batch: Batch) -> None:
+        """Record a batch straight into the archive; hot gets only its last two minutes. Raises as `append` does."""
+        with self._recording():
+            self._check(batch)
+            if handover.must_roll(self._database):
+                self.roll()
+            try:
+                handover.archive_batch(self._layout, self._database, batch)
+            except IntegrityError as error:
+                raise self._duplicate(batch) from error
+            if batch.run.ended_ns is not None:
+                self.roll()
+
+    def roll(self, before_ns: int | None = None) -> int:
+        """Move hot rows to the archive: all, or those recorded before the first at `before_ns` or later; how many."""
+        with self._recording():
+            return handover.roll(self._layout, self._database, before_ns)
+
+    def maintain(self, now_ns: int) -> None:
+        """Do what is due at an instant of event time: roll closed UTC hours, give the log's space back."""
+        with self._recording():
+            hour = now_ns // HOUR_NS
+            if self._rolled_hour is None or hour > self._rolled_hour:
+                self.roll(before_ns=hour * HOUR_NS)
+                self._rolled_hour = hour
+            if self._layout.wal.exists() and self._layout.wal.stat().st_size > _WAL_LIMIT:
+                self._database.checkpoint()
+
+    def compact(self) -> int:
+        """Merge the archive's small files, one per table and date; returns how many files were merged."""
+        with self._recording():
+            return compaction.compact(self._layout, self._database, self.warnings)
+
+    def progress(self, engine_id: str, run_id: str) -> Progress | None:
+        """How much of a run is recorded; None when nothing is."""
+        with self._database.reading() as connection:
+            return progress.get_progress(connection, engine_id, run_id)
+
+    def check_overlap(self, engine_id: str, run_id: str, start_ns: int, end_ns: int) -> None:
+        """Raise OverlapError when another run of the engine has time in [start, end)."""
+        with self._database.reading() as connection:
+            runs.check_overlap(connection, engine_id, run_id, start_ns, end_ns)
+
+    def runs(self) -> list[Run]:
+        """Every run, by engine and start."""
+        with self._database.reading() as connection:
+            return runs.all_runs(connection)
+
+    def rates(self) -> list[Rate]:
+        """Every rate, by GPU type and start."""
+        with self._database.reading() as connection:
+            return rates.all_rates(connection)
+
+    def put_rate(self, rate: Rate) -> None:
+        """Insert a rate, or replace the one of the same GPU type and start; works beside a recording process."""
+        with self._database.writing() as connection:
+            rates.put_rate(connection, rate)
+
+    def read(
+        self,
+        table: Table,
+        columns: Sequence[str] | None = None,
+        start_ns: int | None = None,
+        end_ns: int | None = None,
+        engine_id: str | None = None,
+    ) -> pa.Table:
+        """Rows whose time is in [start, end), every row once, as an Arrow table of the named columns.
+
+        The order of rows is not promised; ledger lines of one key may be several and add up. Files that cannot be
+        read are left out and named in `warnings`.
+        """
+        import pyarrow as pa
+
+        query = Query(table, columns, start_ns, end_ns, engine_id)
+        batches = history.scan(self._layout, self._database, query, self.warnings)
+        return pa.Table.from_batches(batches, schema=query.schema)
+
+    def scan(
+        self,
+        table: Table,
+        columns: Sequence[str] | None = None,
+        start_ns: int | None = None,
+        end_ns: int | None = None,
+        engine_id: str | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """What `read` answers, batch by batch in bounded memory; no file is removed until the last one is taken."""
+        query = Query(table, columns, start_ns, end_ns, engine_id)
+        return history.scan(self._layout, self._database, query, self.warnings)
+
+    def close(self) -> None:
+        """Let go of the store; the next process may record into it."""
+        self._database.close()
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @contextmanager
+    def _recording(self) -> Generator[None, None, None]:
+        """Only the lock's holder records, one thread at a time."""
+        if self._lock is None:
+            raise StoreError(f"{self.path} is not open for recording: open it with create_store")
+        with self._turn:
+            yield
+
+    def _check(self, batch: Batch) -> None:
+        with self._database.reading() as connection:
+            stored = progress.get_progress(connection, batch.run.engine_id, batch.run.run_id)
+        progress.check_continues(stored, batch)
+
+    def _duplicate(self, batch: Batch) -> DuplicateError:
+        with self._database.reading() as connection:
+            steps = hot.recorded_keys(connection, STEPS, batch.steps)
+            requests = hot.recorded_keys(connection, REQUESTS, batch.requests)
+        some = ", ".join("/".join(map(str, key)) for key in (steps + requests)[:5])
+        return DuplicateError(f"already recorded in {self.path}: {some} ({len(steps)} steps, {len(requests)} requests)")
+
+
+def _refuse_other_folders(layout: Layout) -> None:
+    if layout.root.exists() and not layout.root.is_dir():
+        raise StoreError(f"{layout.root} is a file: a store is a folder, choose another path")
+    if not layout.database.exists() and any(layout.archive.glob("*/date=*/*.parquet")):
+        raise StoreError(
+            f"{layout.root} has an archive but no {layout.database.name}, which says what of it counts:"
+            " restore that file, or record into another folder"
+        )
