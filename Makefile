@@ -22,7 +22,7 @@ imports: $(VENV)/.dev $(VENV)/.farebox
 	$(BIN)/lint-imports
 
 check: $(VENV)/.dev $(VENV)/.farebox
-	$(BIN)/pytest -n auto
+	$(BIN)/pytest -n auto --dist loadgroup
 
 screenshots: $(VENV)/.dev $(VENV)/.farebox
 	$(BIN)/python docs/make_screenshots.py

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
 import click
+
+from .terminal import is_interactive
 
 LEAD_SECONDS = 120
 SUMMARY_SECONDS = 600
@@ -32,7 +33,7 @@ def demo(store: Path | None, ascii_only: bool) -> None:
     embedded engine predicts how long every step takes. Without a terminal it prints a plain summary.
     """
     with _place(store) as place:
-        if sys.stdout.isatty() and sys.stdin.isatty():
+        if is_interactive():
             _watch(place, ascii_only)
         else:
             _print(place)

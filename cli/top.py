@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
 
 from .options import store_argument
+from .terminal import is_interactive
 
 EPILOG = """\b
 Examples
@@ -28,7 +28,7 @@ def top(store: Path, once: bool, as_json: bool, ascii_only: bool) -> None:
     Reads only: it can be started, stopped and started twice while another process records. Without a terminal it prints
     one plain snapshot.
     """
-    if once or as_json or not (sys.stdout.isatty() and sys.stdin.isatty()):
+    if once or as_json or not is_interactive():
         print_snapshot(store, as_json=as_json)
         return
     from ..tui.app import run_top
