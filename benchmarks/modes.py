@@ -2,8 +2,8 @@
 
     python benchmarks/modes.py [TRACE]        (TRACE as for `farebox run`, e.g. azure:AzureLLMInferenceTrace_conv.csv)
 
-Runs the first 2 000 requests at eight times their density through the three modes, on one H100 with Llama-3-8B, and prints
-a Markdown table. Virtual time: the figures do not depend on the machine that computes them.
+Runs the first 2 000 requests at eight times their density through the three modes, on one H100 with Llama-3-8B, and
+prints a Markdown table. Virtual time: the figures do not depend on the machine that computes them.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ def demo(store: Path | None, ascii_only: bool) -> None:
         if is_interactive():
             _watch(place, ascii_only)
         else:
-            _print(place)
+            _print(place, ascii_only)
 
 
 @contextmanager
@@ -65,11 +65,11 @@ def _watch(place: Path, ascii_only: bool) -> None:
         engine.join()
 
 
-def _print(place: Path) -> None:
+def _print(place: Path, ascii_only: bool) -> None:
     from .top import print_snapshot
 
     _record(place, SUMMARY_SECONDS, paced=False)
-    print_snapshot(place)
+    print_snapshot(place, ascii_only=ascii_only)
 
 
 def _record(place: Path, lead_s: int, *, paced: bool) -> None:

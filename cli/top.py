@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
@@ -29,17 +30,18 @@ def top(store: Path, once: bool, as_json: bool, ascii_only: bool) -> None:
     one plain snapshot.
     """
     if once or as_json or not is_interactive():
-        print_snapshot(store, as_json=as_json)
+        print_snapshot(store, as_json=as_json, ascii_only=ascii_only)
         return
     from ..tui.app import run_top
 
     run_top(store, ascii_only=ascii_only, peaks=gpu_peaks)
 
 
-def print_snapshot(store: Path, *, as_json: bool = False) -> None:
+def print_snapshot(store: Path, *, as_json: bool = False, ascii_only: bool = False) -> None:
     """Print what the live screen would show now, as plain text or JSON."""
     from ..storage.live import LiveReader
     from ..tui.feed import Feed
+    from ..tui.glyphs import glyphs_for
     from ..tui.plain import plain_snapshot, to_json
 
     reader = LiveReader(store)
@@ -47,7 +49,10 @@ def print_snapshot(store: Path, *, as_json: bool = False) -> None:
         snapshot = Feed(reader, peaks=gpu_peaks).poll()
     finally:
         reader.close()
-    click.echo(to_json(snapshot) if as_json else plain_snapshot(snapshot))
+    if as_json:
+        click.echo(to_json(snapshot))
+    else:
+        click.echo(plain_snapshot(snapshot, glyphs_for(sys.stdout.encoding, ascii_only)), nl=False)
 
 
 def gpu_peaks(name: str) -> tuple[int, int] | None:

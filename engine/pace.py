@@ -13,8 +13,8 @@ _NS_PER_S = 1_000_000_000
 class Pace:
     """Virtual time runs `speed` times as fast as real time, from the moment at which it is started.
 
-    It starts `lead_ns` of virtual time behind: that much is done at once, as fast as the machine can. `clock` gives real
-    nanoseconds, `sleep` takes seconds; tests hand in their own.
+    It starts `lead_ns` of virtual time behind, and that much is done at once, as fast as the machine can. `clock` gives
+    real nanoseconds, `sleep` takes seconds; tests hand in their own.
 
     Raises:
         ValueError: a speed that is not positive and finite.

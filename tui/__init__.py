@@ -1,0 +1,1 @@
+"""The terminal dashboard: a pure reader of a store."""

@@ -1,0 +1,1 @@
+"""The pages, one screen each, and their style sheets."""

@@ -1,0 +1,1 @@
+"""What pages are made of: figures that draw lines, and the drawings in them."""

@@ -1,0 +1,329 @@
+"""A store made of lists, and a minute of a story to fill it with."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from itertools import pairwise
+from math import sin
+from threading import Event
+from types import SimpleNamespace
+
+import pytest
+
+from farebox.events import Rate, Request, Run, Share, Step
+from farebox.tui.app import FareboxApp
+from farebox.tui.feed import Feed
+
+S = 1_000_000_000
+MS = 1_000_000
+START = 1_767_225_600 * S  # 2026-01-01T00:00:00Z
+MODEL = json.dumps({"overhead": 300_000 << 20, "weights": 6_000_000 << 20, "row": 20_000 << 20, "row_comm": 0})
+PEAKS = {"H100": (989_000_000_000_000, 3_350_000_000_000)}
+
+
+class FakeReader:
+    """Answers like `LiveReader`, from lists; raises `error` while it is set."""
+
+    def __init__(self) -> None:
+        self.run_list: list[Run] = []
+        self.rate_list: list[Rate] = []
+        self.step_list: list[Step] = []
+        self.share_list: list[Share] = []
+        self.request_list: list[Request] = []
+        self.error: Exception | None = None
+        self.polls = 0
+        self.close_called = Event()
+        self.read_rows = 0
+
+    def runs(self):
+        self._check()
+        self.polls += 1
+        return list(self.run_list)
+
+    def rates(self):
+        self._check()
+        return list(self.rate_list)
+
+    def newest_ns(self):
+        return max((run.wall_end_ns for run in self.run_list), default=None)
+
+    def steps(self, after_id=None, since_ns=None, limit=20_000):
+        return self._rows(self.step_list, lambda s: s.started_ns, after_id, since_ns, limit)
+
+    def shares(self, after_id=None, since_ns=None, limit=20_000):
+        return self._rows(self.share_list, lambda s: s.started_ns, after_id, since_ns, limit)
+
+    def requests(self, after_id=None, since_ns=None, limit=20_000):
+        return self._rows(self.request_list, lambda r: r.finished_ns, after_id, since_ns, limit)
+
+    def close(self):
+        self.close_called.set()
+
+    def _check(self):
+        if self.error is not None:
+            raise self.error
+
+    def _rows(self, rows, when, after_id, since_ns, limit):
+        self._check()
+        if after_id is not None:
+            found = list(enumerate(rows[after_id : after_id + limit], after_id + 1))
+        else:
+            found = [(i, r) for i, r in enumerate(rows, 1) if since_ns is None or when(r) >= since_ns][:limit]
+        self.read_rows += len(found)
+        last = found[-1][0] if found else len(rows) if after_id is None else after_id
+        return [row for _, row in found], last
+
+
+def make_run(**changes) -> Run:
+    run = Run(
+        engine_id="vllm-0",
+        run_id="run-1",
+        host="gpu-node-1",
+        gpu_type="H100",
+        gpu_uuids=(),
+        gpus=1,
+        model="llama-3-8b",
+        weights="bf16",
+        mode="continuous",
+        max_num_seqs=64,
+        max_num_batched_tokens=8192,
+        block_bytes=2_097_152,
+        kv_blocks=10_000,
+        step_model=MODEL,
+        clock="virtual",
+        started_ns=START,
+        load_ns=0,
+        heartbeat_ns=START,
+        ended_ns=None,
+    )
+    return run._replace(**changes)
+
+
+def make_step(seq: int, started_ns: int, duration_ns: int, **changes) -> Step:
+    step = Step(
+        engine_id="vllm-0",
+        run_id="run-1",
+        step_seq=seq,
+        started_ns=started_ns,
+        duration_ns=duration_ns,
+        idle_before_ns=0,
+        gpus=1,
+        prefill_ns=0,
+        decode_ns=duration_ns,
+        running=1,
+        waiting=0,
+        prefill_seqs=0,
+        decode_seqs=1,
+        prefill_tokens=0,
+        decode_tokens=1,
+        output_tokens=1,
+        cached_tokens=0,
+        recomputed_tokens=0,
+        rejected_tokens=0,
+        kv_blocks_used=100,
+        kv_blocks_total=1000,
+        preemptions=0,
+        held_by=None,
+        flops=None,
+        bytes=None,
+        basis="step",
+    )
+    return step._replace(**changes)
+
+
+def make_share(step: Step, tenant_id: str = "acme", **changes) -> Share:
+    share = Share(
+        engine_id=step.engine_id,
+        run_id=step.run_id,
+        step_seq=step.step_seq,
+        started_ns=step.started_ns,
+        account="tenant",
+        tenant_id=tenant_id,
+        tier="standard",
+        phase="decode",
+        seqs=1,
+        rows=1,
+        output_tokens=1,
+        cached_tokens=0,
+        attn=0,
+        kv_block_ns=0,
+        gpu_ns=step.duration_ns * step.gpus,
+    )
+    return share._replace(**changes)
+
+
+def make_request(number: int, finished_ns: int, **changes) -> Request:
+    request = Request(
+        request_id=f"r-{number}",
+        engine_id="vllm-0",
+        run_id="run-1",
+        tenant_id="acme",
+        tier="standard",
+        model="llama-3-8b",
+        arrived_ns=finished_ns - 2 * S,
+        scheduled_ns=finished_ns - 2 * S,
+        first_token_ns=finished_ns - S,
+        finished_ns=finished_ns,
+        prompt_tokens=100,
+        cached_tokens=0,
+        output_tokens=51,
+        reasoning_tokens=None,
+        max_tokens=None,
+        finish_reason="stop",
+        preemptions=0,
+        prefix_ids=None,
+        gpu_ns=None,
+    )
+    return request._replace(**changes)
+
+
+def make_rate(price: str = "4.29", gpu_type: str = "*", currency: str = "USD") -> Rate:
+    return Rate(gpu_type, currency, price, 0, None, "example")
+
+
+RIDERS = (("support-chat", "standard", 8), ("code-completion", "standard", 5), ("nightly-eval", "batch", 3))
+
+
+def tell_story(seconds: int = 120, tenants=RIDERS) -> FakeReader:
+    """Some minutes of a busy day, the same every time: waves of riders, a queue now and then, pauses, a fast tenant."""
+    store = FakeReader()
+    store.rate_list = [make_rate()]
+    at, seq = START, 0
+    while at < START + seconds * S:
+        t = (at - START) / S
+        wave = 1.8 + sin(t / 9) + 0.6 * sin(t / 2.3)
+        idle = 700 * MS if seq % 90 == 89 else 0
+        cells = [(n, tier, max(0, round(base * wave))) for n, tier, base in tenants]
+        cells += [("voice", "fast", 1)] if int(t / 7) % 3 == 0 else []
+        cells = [c for c in cells if c[2]]
+        prompt = 384 if seq % 6 == 0 else 0
+        step, shares = _ride(seq, at + idle, idle, cells, prompt, max(0, round(3 * sin(t / 5))))
+        store.step_list.append(step)
+        store.share_list += shares
+        if seq % 11 == 0:
+            store.request_list.append(_arrival(seq, step))
+        at, seq = step.ended_ns, seq + 1
+    store.run_list = [make_run(heartbeat_ns=at)]
+    return store
+
+
+def _ride(seq, at, idle, cells, prompt, waiting):
+    riders = sum(n for _, _, n in cells)
+    duration = 6_300_000 + 110_000 * riders + 21_000 * prompt + seq % 7 * 1000
+    prefill = 21_000 * prompt
+    step = make_step(
+        seq,
+        at,
+        duration,
+        idle_before_ns=idle,
+        running=riders + (1 if prompt else 0),
+        waiting=waiting,
+        prefill_ns=prefill,
+        decode_ns=duration - prefill,
+        prefill_tokens=prompt,
+        cached_tokens=prompt // 2,
+        decode_tokens=riders,
+        output_tokens=riders,
+        kv_blocks_used=200 + 14 * riders,
+        flops=16_000_000_000 * (riders + prompt),
+        bytes=16_000_000_000 + riders * 90_000_000,
+        preemptions=1 if seq % 500 == 499 else 0,
+    )
+    weights = [n for _, _, n in cells]
+    cuts = [(duration - prefill) * sum(weights[:i]) // riders for i in range(len(weights) + 1)]
+    shares = [
+        make_share(step, name, tier=tier, seqs=n, rows=n, output_tokens=n, gpu_ns=b - a, attn=(90_000 * n) << 20)
+        for (name, tier, n), (a, b) in zip(cells, pairwise(cuts), strict=True)
+    ]
+    if prompt:
+        account = "overhead" if seq % 60 == 0 else "tenant"
+        name = cells[seq // 6 % len(cells)][0]
+        shares.append(
+            make_share(
+                step,
+                name,
+                tier={n: t for n, t, _ in cells}[name],
+                account=account,
+                phase="prefill",
+                rows=prompt,
+                cached_tokens=prompt // 2,
+                output_tokens=0,
+                gpu_ns=prefill,
+            )
+        )
+    return step, shares
+
+
+def _arrival(seq, step):
+    end = step.ended_ns
+    wait = (90 + seq * 37 % 400) * MS
+    return make_request(seq, end, arrived_ns=end - wait - S, first_token_ns=end - S, output_tokens=40 + seq % 30)
+
+
+def make_feed(reader: FakeReader, **options) -> Feed:
+    """A feed whose clocks stand still at the newest event."""
+    newest = reader.newest_ns() or START
+    return Feed(reader, PEAKS.get, wall_ns=lambda: newest, steady_ns=lambda: 0, **options)
+
+
+async def settled(pilot, seen) -> None:
+    """Wait until `seen(app)`: the worker polls in a thread of its own."""
+    for _ in range(400):
+        await pilot.pause(0.01)
+        if seen(pilot.app):
+            await pilot.pause()
+            return
+    raise AssertionError("the app did not get there")
+
+
+def make_app(reader: FakeReader, **options) -> FareboxApp:
+    """The app on a fake store."""
+    return FareboxApp(lambda: reader, make_feed, wall_ns=lambda: START, **options)
+
+
+@cache
+def ladder(steps: int) -> FakeReader:
+    """Steps of 370 ms for three tenants, with a little idle time before each."""
+    store = FakeReader()
+    store.rate_list = [make_rate()]
+    for seq in range(steps):
+        step = make_step(seq, START + seq * 400 * MS + 30 * MS, 370 * MS, idle_before_ns=30 * MS, running=3)
+        store.step_list.append(step)
+        paid = (100 * MS + 1, 120 * MS, 150 * MS - 1)
+        store.share_list += [make_share(step, f"t{i}", gpu_ns=ns) for i, ns in enumerate(paid)]
+    store.run_list = [make_run(heartbeat_ns=START + steps * 400 * MS)]
+    return store
+
+
+@pytest.fixture(scope="session")
+def make() -> SimpleNamespace:
+    """Makers of records, feeds and apps; `make.S` and `make.MS` are a second and a millisecond in ns."""
+    return SimpleNamespace(
+        S=S,
+        MS=MS,
+        START=START,
+        MODEL=MODEL,
+        run=make_run,
+        step=make_step,
+        share=make_share,
+        request=make_request,
+        rate=make_rate,
+        feed=make_feed,
+        app=make_app,
+        story=tell_story,
+        ladder=ladder,
+        store=FakeReader,
+        settled=settled,
+    )
+
+
+@pytest.fixture(scope="session")
+def told() -> FakeReader:
+    """The story; nobody may change it."""
+    return tell_story(90)
+
+
+@pytest.fixture
+def store() -> FakeReader:
+    return FakeReader()

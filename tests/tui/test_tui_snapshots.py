@@ -1,0 +1,61 @@
+"""What the Live page looks like. After a wanted change: `pytest tests/tui --snapshot-update`, and look at it."""
+
+from __future__ import annotations
+
+import pytest
+
+WIDE = (200, 60)
+ALL = [(80, 24), (120, 40), WIDE]
+
+
+@pytest.fixture
+def resting(make):
+    """An app on a store, and what to run before its picture is taken."""
+
+    def rest(store, seen, **options):
+        app = make.app(store, **options)
+
+        async def run_before(pilot) -> None:
+            await make.settled(pilot, seen)
+            await pilot.pause(0.2)  # the footer is mounted after the first paint
+
+        return app, run_before
+
+    return rest
+
+
+@pytest.mark.parametrize("size", ALL)
+def test_live(snap_compare, resting, told, size):
+    app, run_before = resting(told, lambda a: a.screen.snapshot is not None)
+    assert snap_compare(app, terminal_size=size, run_before=run_before)
+
+
+def test_live_light(snap_compare, resting, told):
+    app, run_before = resting(told, lambda a: a.screen.snapshot is not None)
+    app.theme = "textual-light"
+    assert snap_compare(app, terminal_size=(120, 40), run_before=run_before)
+
+
+def test_smallest(snap_compare, resting, told):
+    app, run_before = resting(told, lambda a: a.screen.snapshot is not None)
+    assert snap_compare(app, terminal_size=(60, 16), run_before=run_before)
+
+
+def test_many_tenants_without_a_rate(snap_compare, resting, make):
+    store = make.story(20, tuple((f"tenant-{i:02d}", "standard", 1 + i % 2) for i in range(20)))
+    store.rate_list = []
+    app, run_before = resting(store, lambda a: a.screen.snapshot is not None)
+    assert snap_compare(app, terminal_size=(80, 24), run_before=run_before)
+
+
+@pytest.mark.parametrize("size", ALL[:2])
+def test_empty(snap_compare, resting, store, size):
+    app, run_before = resting(store, lambda a: a.screen.notice and "no run" in a.screen.notice[0][0])
+    assert snap_compare(app, terminal_size=size, run_before=run_before)
+
+
+@pytest.mark.parametrize("size", ALL[:2])
+def test_error(snap_compare, resting, store, size):
+    store.error = OSError("the disk is [bold]gone[/]")
+    app, run_before = resting(store, lambda a: a.screen.notice and len(a.screen.notice) == 2)
+    assert snap_compare(app, terminal_size=size, run_before=run_before)

@@ -1,0 +1,150 @@
+"""The feed: reads what is new in a store and tells what the last minute looked like."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar
+
+from ..events import Rate, Request, Run, Share, Step
+from .figures import Context, Peaks, snapshot_of
+from .fold import Fold
+from .numbers import SECOND_NS
+from .snapshot import Snapshot, State
+
+WINDOW_S = 60
+BACKFILL_S = 120
+LOST_AFTER_NS = 10 * SECOND_NS
+PAGE = 20_000
+
+Row = TypeVar("Row")
+Key = tuple[str, str]
+
+
+class Reader(Protocol):
+    """What the feed asks of a store; `storage.live.LiveReader` is one.
+
+    `steps`, `shares` and `requests` give the rows with id > `after_id`, or from `since_ns` on when that is None, and
+    the last id given.
+    """
+
+    def runs(self) -> list[Run]: ...  # noqa: D102
+    def rates(self) -> list[Rate]: ...  # noqa: D102
+    def steps(self, after_id: int | None, since_ns: int | None, limit: int = PAGE) -> tuple[list[Step], int]: ...  # noqa: D102
+    def shares(self, after_id: int | None, since_ns: int | None, limit: int = PAGE) -> tuple[list[Share], int]: ...  # noqa: D102
+    def requests(self, after_id: int | None, since_ns: int | None, limit: int = PAGE) -> tuple[list[Request], int]: ...  # noqa: D102
+    def close(self) -> None: ...  # noqa: D102
+
+
+class Feed:
+    """Keeps the last minutes of a store in memory, and reads only what was added since the last poll.
+
+    `peaks` gives a GPU type's datasheet peaks (FLOP/s, bytes/s per GPU), or None for a type it does not know. `wall_ns`
+    is the time of day and `steady_ns` a clock that never jumps: tests pass their own.
+    """
+
+    def __init__(
+        self,
+        reader: Reader,
+        peaks: Peaks | None = None,
+        window_s: int = WINDOW_S,
+        wall_ns: Callable[[], int] = time.time_ns,
+        steady_ns: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
+        self._reader = reader
+        self._peaks = peaks
+        self._window_ns = window_s * SECOND_NS
+        self._wall_ns = wall_ns
+        self._steady_ns = steady_ns
+        self._folds: dict[Key, Fold] = {}
+        self._since_ns: int | None = None
+        self._after: dict[str, int | None] = {"steps": None, "shares": None, "requests": None}
+        self._moved: tuple[Key, int, int] | None = None
+
+    def poll(self) -> Snapshot | None:
+        """Read what is new and take a snapshot of the newest engine; None while the store holds no run.
+
+        Raises what the reader raises (`StoreError`), and then can be polled again.
+        """
+        runs = self._reader.runs()
+        rates = self._reader.rates()
+        if not runs:
+            return None
+        self._follow(runs)
+        self._read()
+        return self._snapshot(runs, rates)
+
+    def _follow(self, runs: Sequence[Run]) -> None:
+        if self._since_ns is None:
+            self._since_ns = max(r.wall_end_ns for r in runs) - BACKFILL_S * SECOND_NS
+        for run in runs:
+            key = (run.engine_id, run.run_id)
+            fold = self._folds.get(key)
+            if fold is not None:
+                fold.run = run
+            elif run.wall_end_ns >= self._since_ns:
+                self._folds[key] = Fold(run, self._since_ns)
+
+    def _read(self) -> None:
+        """Fold the new rows. Steps are read before shares, so that every step read has its shares."""
+        steps = self._new("steps", self._reader.steps)
+        shares = self._new("shares", self._reader.shares)
+        requests = self._new("requests", self._reader.requests)
+        for step in steps:
+            if fold := self._folds.get((step.engine_id, step.run_id)):
+                fold.step(step)
+        cells = _by_run(shares)
+        for key, fold in self._folds.items():
+            fold.shares(cells.get(key, ()))
+        for request in requests:
+            if fold := self._folds.get((request.engine_id, request.run_id)):
+                fold.request(request)
+
+    def _new(self, name: str, read: Callable[[int | None, int | None, int], tuple[list[Row], int]]) -> list[Row]:
+        found: list[Row] = []
+        while True:
+            rows, last = read(self._after[name], self._since_ns, PAGE)
+            self._after[name] = last
+            found += rows
+            if len(rows) < PAGE:
+                return found
+
+    def _snapshot(self, runs: Sequence[Run], rates: Sequence[Rate]) -> Snapshot:
+        fold = max(self._folds.values(), key=lambda f: (_now(f), f.run.started_ns))
+        now = _now(fold)
+        fold.forget(now)
+        state, behind = self._state(fold, now)
+        others = sum(1 for r in runs if r.ended_ns is None and r.engine_id != fold.run.engine_id)
+        context = Context(now, self._window_ns, state, behind, others, rates, self._peaks)
+        return snapshot_of(fold, context)
+
+    def _state(self, fold: Fold, now: int) -> tuple[State, int | None]:
+        """How the engine is doing, and how far the newest event lies behind the time of day."""
+        run = fold.run
+        if run.ended_ns is not None:
+            return "ended", None
+        behind = self._wall_ns() - now if run.clock == "real" else None
+        if self._still_ns(run, now) > LOST_AFTER_NS or (behind or 0) > LOST_AFTER_NS:
+            return "lost", behind
+        if now < fold.up_ns:
+            return "starting", behind
+        return ("idle" if now - fold.still_since_ns >= SECOND_NS else "live"), behind
+
+    def _still_ns(self, run: Run, now: int) -> int:
+        """For how long nothing of this run has moved, on the steady clock."""
+        at, key = self._steady_ns(), (run.engine_id, run.run_id)
+        if self._moved is None or self._moved[:2] != (key, now):
+            self._moved = (key, now, at)
+        return at - self._moved[2]
+
+
+def _now(fold: Fold) -> int:
+    newest = fold.run.wall_end_ns
+    return newest if fold.last_step is None else max(newest, fold.last_step.ended_ns)
+
+
+def _by_run(shares: Sequence[Share]) -> dict[Key, list[Share]]:
+    runs: dict[Key, list[Share]] = {}
+    for cell in shares:
+        runs.setdefault((cell.engine_id, cell.run_id), []).append(cell)
+    return runs

@@ -1,0 +1,195 @@
+"""A snapshot: everything one frame shows. Nothing else feeds the widgets, the plain text or the JSON.
+
+Quantities are integers (ns, GPU·ns, tokens, micro-units of money per hour), so that a frame adds up exactly;
+percentages are made from them by whoever shows them. Unknown is None with a reason beside it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Literal
+
+from .numbers import share
+
+State = Literal["starting", "live", "idle", "ended", "lost"]
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """Who is watched, and how it is doing."""
+
+    engine_id: str
+    run_id: str
+    model: str
+    gpu_type: str
+    gpus: int
+    mode: str
+    clock: str
+    state: State
+    behind_ns: int | None
+    """How old the newest event is; None for engines in virtual time and for ended ones."""
+    others: int
+    """Other engines in the same store that have not ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """Percentiles over the requests that finished in the window (nearest rank), and how many they were."""
+
+    p50_ns: int
+    p99_ns: int
+    requests: int
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """Busy time with `low` to `high` sequences on board."""
+
+    low: int
+    high: int
+    busy_ns: int
+
+    @property
+    def label(self) -> str:
+        """`1` or `9–16`."""
+        return str(self.low) if self.low == self.high else f"{self.low}–{self.high}"
+
+
+@dataclass(frozen=True, slots=True)
+class Accounts:
+    """The window's GPU-nanoseconds by owner. They sum to the window's wall time × GPUs, always.
+
+    `unobserved` is what no event accounts for. Negative, it would say that steps overlap: shown, never clamped.
+    """
+
+    riders: int
+    underfill: int
+    idle: int
+    overhead: int
+    unobserved: int
+
+    @property
+    def total(self) -> int:
+        """Wall time × GPUs."""
+        return self.riders + self.underfill + self.idle + self.overhead + self.unobserved
+
+
+@dataclass(frozen=True, slots=True)
+class Money:
+    """What an hour like this window costs, in micro-units of `currency`; the parts sum to `total`."""
+
+    currency: str
+    total: int
+    riders: int
+    underfill: int
+    idle: int
+    overhead: int
+    unobserved: int
+
+
+@dataclass(frozen=True, slots=True)
+class TenantRow:
+    """One tenant in one tier within the window.
+
+    `per_1k…` are in `Snapshot.unit` per 1000 tokens: all tokens (busy only, and with idle spread by busy time) or
+    output tokens (busy only). None when there were no such tokens.
+    """
+
+    tenant_id: str
+    tier: str
+    riding: int
+    prompt_tokens: int
+    cached_tokens: int
+    output_tokens: int
+    gpu_ns: int
+    hourly: int | None
+    per_1k: Decimal | None
+    per_1k_full: Decimal | None
+    per_1k_out: Decimal | None
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Time-lines, one value per whole second, the newest last; None where nothing is known or nothing ran."""
+
+    riding: tuple[float | None, ...]
+    waiting: tuple[float | None, ...]
+    step_ms: tuple[float | None, ...]
+    prefill: tuple[float | None, ...]
+    decode: tuple[float | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One engine over the window [now − wall, now)."""
+
+    engine: Engine
+    now_ns: int
+    wall_ns: int
+
+    riding: int
+    seats: int
+    waiting: int
+    kv_used: int | None
+    kv_total: int | None
+    preemptions: int
+
+    steps: int
+    step_ns: int
+    """Total length of the steps that ended in the window."""
+    busy_ns: int
+    prefill_ns: int
+    decode_ns: int
+    """Busy time whose split is known: its two parts."""
+    seat_ns: int
+    """Σ sequences on board × busy time."""
+
+    prompt_tokens: int
+    """Prompt tokens computed or served from the cache."""
+    cached_tokens: int
+    output_tokens: int
+
+    finished: int
+    rejected: int
+    ttft: Latency | None
+    itl: Latency | None
+    latency_reason: str | None
+
+    bins: tuple[Bin, ...]
+    compute_used: float | None
+    bandwidth_used: float | None
+    roofline_reason: str | None
+
+    alone_ns: int | None
+    """What the riders' rows would have taken one request at a time, by the step model."""
+    alone_busy_ns: int
+    """The busy time that `alone_ns` compares with."""
+    alone_reason: str | None
+
+    accounts: Accounts
+    money: Money | None
+    money_reason: str | None
+    unit: str
+    """What `per_1k` figures are in: a currency, or "GPU-ms" when there is no rate."""
+
+    tenants: tuple[TenantRow, ...]
+    series: Series
+
+    @property
+    def saving(self) -> float | None:
+        """Part of the time alone that batching saves; negative when riding alone would have been quicker."""
+        if self.alone_ns is None or self.alone_ns <= 0:
+            return None
+        return 1 - self.alone_busy_ns / self.alone_ns
+
+    @property
+    def empty_seats(self) -> float | None:
+        """Seats empty while steps ran, time-weighted, 0…1."""
+        full = share(self.seat_ns, self.busy_ns * self.seats)
+        return None if full is None else 1 - full
+
+    @property
+    def no_step(self) -> float | None:
+        """Part of the wall time in which the engine was up and no step ran."""
+        return share(self.accounts.idle, self.accounts.total)
