@@ -23,9 +23,9 @@ class Pace:
     def __init__(
         self,
         speed: float = 1.0,
-        lead_ns: int = 0,
         clock: Callable[[], int] = time.monotonic_ns,
         sleep: Callable[[float], None] = time.sleep,
+        lead_ns: int = 0,
     ) -> None:
         if not 0 < speed < math.inf:
             raise ValueError(f"speed is {speed:g}; it must be a positive number")

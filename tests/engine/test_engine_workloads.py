@@ -83,7 +83,7 @@ def test_a_bad_azure_row_is_named_before_anything_comes_out(tmp_path, row, messa
     path = azure_file(tmp_path, "2023-11-16 18:15:46,374,44", row)
     with pytest.raises(WorkloadError) as caught:
         azure.read(path, "t")
-    assert str(caught.value).startswith(message)
+    assert message in str(caught.value)
     assert (caught.value.path, caught.value.line) == (path, 3)
 
 
@@ -129,7 +129,7 @@ def test_a_bad_mooncake_line_is_named(tmp_path, line, message):
     good = '{"timestamp": 0, "input_length": 6758, "output_length": 500}'
     with pytest.raises(WorkloadError) as caught:
         mooncake.read(written(tmp_path, "trace.jsonl", f"{good}\n{line}\n"))
-    assert str(caught.value).startswith(f"trace.jsonl:2: {message}")
+    assert f"trace.jsonl:2: {message}" in str(caught.value)
 
 
 @pytest.mark.parametrize(
