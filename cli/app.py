@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from typing import Any
 
@@ -10,9 +11,16 @@ import click
 from ..errors import FareboxError
 from ..version import __version__
 from .archive import archive
+from .budgets import budgets
 from .demo import demo
+from .explain import explain
+from .hosts import hosts
+from .output import forgive_locale
+from .prices import prices
+from .rates import rates
 from .report import report
 from .run import run
+from .tenants import tenants
 from .top import top
 
 INTERRUPTED = 130
@@ -49,6 +57,10 @@ class App(click.Group):
             raise Shown(error) from error
         except KeyboardInterrupt:
             raise click.exceptions.Exit(INTERRUPTED) from None
+        except OSError as error:
+            if error.errno == errno.EPIPE:
+                raise
+            raise Shown(FareboxError(f"{error.filename or 'standard output'}: {error.strerror}")) from error
 
 
 @click.group(cls=App, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -60,11 +72,12 @@ def app() -> None:
     """
 
 
-for command in (demo, run, top, report, archive):
+for command in (demo, run, top, report, explain, rates, hosts, tenants, prices, budgets, archive):
     app.add_command(command)
 
 
 def main() -> None:
     """Entry point of the `farebox` script."""
+    forgive_locale()
     app(prog_name="farebox")
     sys.exit(0)

@@ -20,12 +20,12 @@ Examples
 def archive(store: Path) -> None:
     """Roll everything recorded so far into STORE/archive as Parquet, and merge small files.
 
-    The recorder does this by itself every hour and at its end; this is for a store whose recorder was killed.
+    The recorder does this by itself every hour and at its end; this is for a store whose recorder was killed, and for
+    one of an older Farebox, which it brings up to date.
     """
-    from ..storage.store import create_store, open_store
+    from ..storage.store import create_store
 
-    open_store(store).close()
-    with create_store(store) as opened:
+    with create_store(store, make=False) as opened:
         opened.roll()
         opened.compact()
         click.echo(f"archived in {opened.path / 'archive'}")

@@ -1,4 +1,4 @@
-"""Options that several commands share."""
+"""Options and arguments that several commands share."""
 
 from __future__ import annotations
 
@@ -8,21 +8,79 @@ from typing import Any
 
 import click
 
+_DIGITS = 15
+"""Amounts lie between 10⁻¹⁵ and 10¹⁵."""
 
-class RateType(click.ParamType[Decimal]):
-    """A price per GPU-hour as exact decimal text."""
 
-    name = "$/GPU-h"
+class AmountType(click.ParamType[Decimal]):
+    """Zero or more, as exact decimal text: a price, an amount, a share."""
+
+    def __init__(self, name: str, example: str) -> None:
+        self.name = name
+        self._example = example
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Decimal:
-        """Read a price; negative, endless or unreadable ones are refused."""
+        """Read an amount; negative, endless or unreadable ones are refused."""
         try:
-            rate = Decimal(str(value).removeprefix("$"))
-        except InvalidOperation:
-            self.fail(f"{value!r} is not a price; write it as 4.29", param, ctx)
-        if not rate.is_finite() or rate < 0:
-            self.fail(f"{value!r} is not a price; it must be zero or more", param, ctx)
-        return rate
+            return amount(str(value).removeprefix("$"))
+        except ValueError as error:
+            article = "an" if self.name[0] in "aeiou" else "a"
+            hint = str(error) or f"write it as {self._example}"
+            self.fail(f"{value!r} is not {article} {self.name}; {hint}", param, ctx)
 
+
+def amount(text: str) -> Decimal:
+    """Decimal text as an exact amount; raises ValueError unless it is a number of zero or more."""
+    try:
+        value = Decimal(text.strip())
+    except InvalidOperation:
+        raise ValueError from None
+    if not value.is_finite() or value < 0:
+        raise ValueError("it must be zero or more")
+    if value and not -_DIGITS < value.adjusted() < _DIGITS:
+        raise ValueError("it is out of all bounds")
+    return value
+
+
+class CurrencyType(click.ParamType[str]):
+    """A currency by its ISO 4217 code."""
+
+    name = "CODE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Read a code of three letters, in either case."""
+        try:
+            return currency(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+def currency(text: str) -> str:
+    """A currency code in capitals; raises ValueError unless it has three letters."""
+    code = text.strip().upper()
+    if len(code) != 3 or not code.isascii() or not code.isalpha():
+        raise ValueError(f"{text!r} is not a currency; write its ISO 4217 code, as USD or EUR")
+    return code
+
+
+PRICE = AmountType("price", "4.29")
+MONEY = AmountType("amount", "1200.50")
 
 store_argument = click.argument("store", metavar="STORE", type=click.Path(path_type=Path))
+file_argument = click.argument("file", metavar="FILE", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+currency_option = click.option(
+    "--currency", type=CurrencyType(), default="USD", show_default=True, help="ISO 4217 code."
+)
+tz_option = click.option(
+    "--tz", default="UTC", show_default=True, metavar="ZONE", help="IANA time zone; a date means its midnight there."
+)
+from_option = click.option(
+    "--from",
+    "start",
+    metavar="TIME",
+    help="Since when: 2026-01-01 or 2026-01-01T12:00Z.  [default: the beginning, for the first one]",
+)
+to_option = click.option("--to", "end", metavar="TIME", help="Until when.  [default: open]")
+replace_option = click.option("--replace", is_flag=True, help="Replace one that starts at the same time.")
+note_option = click.option("--note", default="", help="Where it comes from.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")

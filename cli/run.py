@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Iterator, Sequence
 from decimal import Decimal
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from ..errors import InputError
 from .clock import utc_ns
-from .options import RateType
+from .options import PRICE
 from .progress import Progress
-from .trace import Trace, parse_traces
+from .trace import parse_traces
+from .traffic import factor, traffic
 
 if TYPE_CHECKING:
-    from fractions import Fraction
-
     from ..engine.arrival import Arrival
     from ..engine.config import EngineConfig, Mode
 
@@ -60,21 +56,21 @@ Examples
 )
 @click.option(
     "--max-num-seqs",
-    type=click.IntRange(1),
+    type=click.IntRange(1, 2**31),
     default=256,
     show_default=True,
     help="Seats: the most sequences in one step.",
 )
 @click.option(
     "--max-num-batched-tokens",
-    type=click.IntRange(1),
+    type=click.IntRange(1, 2**31),
     default=8192,
     show_default=True,
     help="The most token rows in one step.",
 )
 @click.option(
     "--batch-wait-ms",
-    type=click.IntRange(0),
+    type=click.IntRange(0, 3_600_000),
     default=50,
     show_default=True,
     help="static: how long an unfilled batch waits.",
@@ -84,7 +80,7 @@ Examples
 @click.option("--speed", default="max", show_default=True, metavar="max|FACTOR", help="Virtual time against real time.")
 @click.option("--load", default="1", show_default=True, metavar="X", help="Arrivals X times as dense.")
 @click.option("--limit", type=click.IntRange(1), help="Only the first N requests.")
-@click.option("--rate", type=RateType(), help="Price of a GPU-hour; kept in the store.")
+@click.option("--rate", type=PRICE, help="Price of a GPU-hour; kept in the store.")
 @click.option("--engine-id", help="Name of the engine.  [default: embedded-GPU-MODEL]")
 @click.option(
     "--start", default="2026-01-01T00:00:00Z", show_default=True, help="UTC start of traces with relative stamps."
@@ -131,30 +127,12 @@ def run(
     )
     traces = parse_traces(trace)
     config = engine.config([*(t.identity() for t in traces), start, load, str(limit)])
-    arrivals = list(islice(arrivals_of(traces, start, load), limit))
-    _refuse_doubles(arrivals)
+    arrivals = traffic(traces, utc_ns(start), factor("--load", load, most=10**6), limit)
     place = store or Path("farebox-runs") / config.run_id
     finished = _record(config, arrivals, place, speed, rate)
     _summarise(config, place, as_json=as_json)
     if not finished:
         raise KeyboardInterrupt
-
-
-def arrivals_of(traces: Sequence[Trace], start: str, load: str) -> Iterator[Arrival]:
-    """The arrivals of all traces merged in time order, `load` times as dense."""
-    from ..engine.workloads.merge import densify, merge
-
-    start_ns = utc_ns(start)
-    merged = merge(*(trace.arrivals(start_ns) for trace in traces))
-    return densify(merged, _positive("--load", load))
-
-
-def _refuse_doubles(arrivals: list[Arrival]) -> None:
-    ids: set[str] = set()
-    for arrival in arrivals:
-        if arrival.request_id in ids:
-            raise InputError(f'--trace: two sources are both tenant "{arrival.tenant_id}"; name one: azure:NAME=PATH')
-        ids.add(arrival.request_id)
 
 
 def _record(config: EngineConfig, arrivals: list[Arrival], place: Path, speed: str, rate: Decimal | None) -> bool:
@@ -163,10 +141,10 @@ def _record(config: EngineConfig, arrivals: list[Arrival], place: Path, speed: s
     from ..events import Rate
     from ..storage.store import create_store
 
-    pace = None if speed == "max" else Pace(float(_positive("--speed", speed)))
+    pace = None if speed == "max" else Pace(float(factor("--speed", speed, most=10**6)))
     with create_store(place) as store:
         if rate is not None:
-            store.put_rate(Rate("*", "USD", str(rate), 0, None, "given to farebox run"))
+            store.put_rate(Rate("any", "", "USD", str(rate), None, 0, None, "given to farebox run"))
         with Progress(len(arrivals)) as progress:
             finished = record(config, arrivals, store, pace=pace, on_tick=lambda recorder: progress.at(recorder.told))
         store.roll()
@@ -175,25 +153,13 @@ def _record(config: EngineConfig, arrivals: list[Arrival], place: Path, speed: s
     return finished
 
 
-def _positive(flag: str, text: str) -> Fraction:
-    from fractions import Fraction
-
-    try:
-        number = Fraction(text)
-    except (ValueError, ZeroDivisionError):
-        number = Fraction(0)
-    if number <= 0:
-        raise InputError(f"{flag} {text}: must be a number above zero")
-    return number
-
-
 def _summarise(config: EngineConfig, place: Path, *, as_json: bool) -> None:
+    from ..costing.books import Books
     from ..costing.formats import to_json
     from ..costing.report import build_report
     from ..costing.run_summary import REQUEST_COLUMNS, STEP_COLUMNS, summarise
     from ..events import LEDGER, MINUTE_NS, REQUESTS, STEPS
     from ..storage.store import open_store
-    from .report import kept_rate
     from .summary import print_summary
 
     with open_store(place) as store:
@@ -203,7 +169,7 @@ def _summarise(config: EngineConfig, place: Path, *, as_json: bool) -> None:
         summary = summarise(run, steps, requests)
         minutes = run.started_ns // MINUTE_NS * MINUTE_NS, -(-run.wall_end_ns // MINUTE_NS) * MINUTE_NS
         ledger = store.read(LEDGER, start_ns=minutes[0], end_ns=minutes[1], engine_id=run.engine_id)
-        bill = build_report(ledger, [run], kept_rate(store.rates(), [run]))
+        bill = build_report(Books(ledger, (run,), rates=tuple(store.rates())))
     if as_json:
         figures = summary.to_dict() | {"store": str(place), "bill": json.loads(to_json(bill))}
         click.echo(json.dumps(figures, indent=2))

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from .output import show
+
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from ..costing.report import Report
     from ..costing.run_summary import Quantiles, RunSummary
 
@@ -19,9 +23,12 @@ _MODES = {"continuous": "continuous batching", "static": "static batches", "none
 
 def print_summary(summary: RunSummary, bill: Report, place: Path) -> None:
     """Print the figures of a run, its tenants and where to go on."""
+    show(lambda console: _draw(summary, bill, place, console))
+
+
+def _draw(summary: RunSummary, bill: Report, place: Path, console: Console) -> None:
     from ..costing.table import render
 
-    console = Console(highlight=False)
     facts = Table.grid(padding=(0, 2))
     facts.add_column(style="dim")
     facts.add_column()
@@ -32,7 +39,8 @@ def print_summary(summary: RunSummary, bill: Report, place: Path) -> None:
     render(bill, console)
     console.print()
     console.print(Text(f"recorded in {place}"))
-    console.print(Text(f"  farebox top {place}\n  farebox report {place}", style="dim"))
+    path = shlex.quote(str(place))
+    console.print(Text(f"  farebox top {path}\n  farebox report {path}", style="dim"))
 
 
 def _facts(summary: RunSummary) -> list[tuple[str, str]]:
@@ -71,4 +79,11 @@ def _duration(ns: int) -> str:
 def _quantiles(values: Quantiles | None) -> str:
     if values is None:
         return "n/a (no tokens)"
-    return f"p50 {values.p50_ns / 1e6:,.1f} ms, p99 {values.p99_ns / 1e6:,.1f} ms"
+    return f"p50 {_span(values.p50_ns)}, p99 {_span(values.p99_ns)}"
+
+
+def _span(ns: int) -> str:
+    """A span in the unit that people would use: milliseconds, seconds, minutes."""
+    if ns < 10**9:
+        return f"{ns / 1e6:.1f} ms"
+    return f"{ns / 1e9:.2f} s" if ns < 120 * 10**9 else f"{ns / 60e9:.1f} min"

@@ -34,7 +34,7 @@ def top(store: Path, once: bool, as_json: bool, ascii_only: bool) -> None:
         return
     from ..tui.app import run_top
 
-    run_top(store, ascii_only=ascii_only, peaks=gpu_peaks)
+    sys.exit(run_top(store, ascii_only=ascii_only, peaks=gpu_peaks))
 
 
 def print_snapshot(store: Path, *, as_json: bool = False, ascii_only: bool = False) -> None:

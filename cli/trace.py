@@ -69,6 +69,14 @@ def _parse(part: str) -> Trace:
         name, path = "", rest
     if not path:
         raise InputError(f"--trace {part!r}: no file named; write {kind}:PATH")
+    if Path(path).is_dir():
+        raise InputError(f"--trace: {path} is a folder; name a file")
     if not Path(path).is_file():
-        raise InputError(f"--trace: {path}: no such file")
-    return Trace(kind, Path(path), name or tenant_of(path))
+        hint = f'; for a file called "{rest}" write {kind}:NAME={rest}' if separator and Path(rest).is_file() else ""
+        raise InputError(f"--trace: {path}: no such file{hint}")
+    tenant = name or tenant_of(path)
+    if not tenant.isprintable():
+        raise InputError(
+            f"--trace: {tenant!r} is no name for a tenant: it must be printable text; write {kind}:NAME={path}"
+        )
+    return Trace(kind, Path(path), tenant)

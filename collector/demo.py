@@ -32,7 +32,7 @@ def record_demo(place: Path, lead_s: int, *, paced: bool) -> None:
         engine = EmbeddedEngine(
             Replica(gpu("h100"), model("llama-3-8b")), max_num_seqs=SEATS, fast_cap=FAST_CAP, engine_id="demo"
         )
-        store.put_rate(Rate("*", "USD", RATE, 0, None, "example"))
+        store.put_rate(Rate("any", "", "USD", RATE, None, 0, None, "example"))
         arrivals = demo.generate(start_ns)
         if paced:
             pace = Pace(lead_ns=now_ns - start_ns)

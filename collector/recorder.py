@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+
+from ..costing.arrow import ints
 from ..costing.ledger import Bookkeeper
 from ..costing.shares import split_steps
-from ..events import REQUESTS, SHARES, STEPS, Batch, Progress, Request, Run, Share, Step
+from ..events import REQUESTS, SHARES, STEPS, Batch, DecodeRun, Progress, Request, Run, Share, Step
 from ..roofline import StepModel
+from .expand import expand
 
 if TYPE_CHECKING:
     from ..storage.store import Store
@@ -32,7 +37,9 @@ class Recorder:
         self._steps: list[Step] = []
         self._shares: list[Share] = []
         self._requests: list[Request] = []
-        self._skip_steps = 0
+        self._runs: list[DecodeRun] = []
+        self._kept = 0
+        self._first_seq = 0
         self._skip_requests = 0
         self._run: Run | None = None
         self._recorded: Run | None = None
@@ -55,11 +62,18 @@ class Recorder:
 
     def step(self, step: Step, cells: Sequence[Share]) -> None:
         """Keep a step and its cells until the next flush."""
-        if self._skip_steps:
-            self._skip_steps -= 1
+        if step.step_seq < self._first_seq:
             return
         self._steps.append(step)
         self._shares.extend(cells)
+        self._kept += 1
+
+    def decodes(self, run: DecodeRun) -> None:
+        """Keep a run of decode steps until the next flush spells it out."""
+        if run.first_seq + run.steps <= self._first_seq:
+            return
+        self._runs.append(run)
+        self._kept += run.steps
 
     def request(self, request: Request) -> None:
         """Keep a request until the next flush."""
@@ -71,7 +85,7 @@ class Recorder:
 
     def flush_if_due(self) -> bool:
         """Flush when a second has passed or the buffer is full; true if it did."""
-        if len(self._steps) < FLUSH_STEPS and time.monotonic() - self._flushed_at < FLUSH_SECONDS:
+        if self._kept < FLUSH_STEPS and time.monotonic() - self._flushed_at < FLUSH_SECONDS:
             return False
         self.flush()
         return True
@@ -92,7 +106,7 @@ class Recorder:
         known = self._store.progress(run.engine_id, run.run_id)
         if known is not None:
             self._progress = known
-            self._skip_steps, self._skip_requests = known.steps, known.requests
+            self._first_seq, self._skip_requests = known.steps, known.requests
             self._recorded = next(r for r in self._store.runs() if r[:2] == run[:2])
         else:
             self._progress = Progress(0, 0, run.started_ns)
@@ -102,17 +116,32 @@ class Recorder:
     def _replaying(self, run: Run) -> bool:
         """True while everything told so far was recorded before."""
         told_before = run.wall_end_ns < self._progress.covered_ns
-        return told_before and not self._steps and not self._requests
+        return told_before and not self._kept and not self._requests
 
     def _batch(self, run: Run, books: Bookkeeper) -> Batch:
-        steps, shares = STEPS.to_arrow(self._steps), SHARES.to_arrow(self._shares)
+        steps, shares = self._told_steps(run)
         requests = REQUESTS.to_arrow(self._requests)
         steps, shares = split_steps(steps, shares, self._model, measured=run.clock == "real")
         ledger = books.book(steps, shares, requests, run.wall_end_ns)
         progress = Progress(
-            self._progress.steps + len(self._steps),
+            self._progress.steps + steps.num_rows,
             self._progress.requests + len(self._requests),
             books.covered_ns,
         )
-        self._steps, self._shares, self._requests = [], [], []
+        self._steps, self._shares, self._requests, self._runs, self._kept = [], [], [], [], 0
         return Batch(run._replace(heartbeat_ns=books.covered_ns), steps, shares, requests, ledger, progress)
+
+    def _told_steps(self, run: Run) -> tuple[pa.Table, pa.Table]:
+        """Everything kept, one row per step and one per cell, in the order of steps."""
+        steps, shares = STEPS.to_arrow(self._steps), SHARES.to_arrow(self._shares)
+        if not self._runs:
+            return steps, shares
+        more_steps, more_shares = expand(run, self._runs)
+        return self._in_order(steps, more_steps), self._in_order(shares, more_shares)
+
+    def _in_order(self, told: pa.Table, expanded: pa.Table) -> pa.Table:
+        """Both parts by step; what the store has of a run that is told again stays out."""
+        both: Any = pa.concat_tables([told, expanded])
+        step_seq = ints(both, "step_seq")
+        order = np.argsort(step_seq, kind="stable")
+        return both.take(pa.array(order[step_seq[order] >= self._first_seq]))

@@ -42,10 +42,23 @@ def ranks(table: pa.Table, name: str) -> Ints:
     return _compute.index_in(column, value_set=distinct.take(_compute.sort_indices(distinct))).to_numpy()
 
 
+def codes(table: pa.Table, name: str, vocabulary: Sequence[str]) -> Ints:
+    """Each text's place in `vocabulary` (int64[rows]), −1 where it is not in there."""
+    column: Any = table.column(name)
+    found: Any = _compute.index_in(column, value_set=pa.array(vocabulary, pa.string()))
+    return _compute.fill_null(found, -1).to_numpy().astype(np.int64)
+
+
 def texts(table: pa.Table, name: str, rows: Ints) -> pa.ChunkedArray[Any]:
     """A text column at `rows`, as an Arrow column."""
     column: Any = table.column(name)
     return column.take(pa.array(rows))
+
+
+def pick(table: pa.Table, rows: Ints) -> pa.Table:
+    """The table's rows at `rows` (int64[rows])."""
+    indices: Any = pa.array(rows)
+    return table.take(indices)
 
 
 def words(vocabulary: Sequence[str], codes: Ints) -> pa.Array[Any]:

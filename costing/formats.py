@@ -9,19 +9,22 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from .periods import utc_text
 from .rating import money_text
-from .report import NO_RATE, Line, Report
+from .report import Line, Report
 
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+NO_RATE = "no rate"
+NO_PRICE = "no price"
 _NUMBERS = ("requests", "prompt_tokens", "cached_tokens", "output_tokens", "gpu_ns")
+_MONEY = ("amount_micro", "loaded_micro", "billed_micro", "api_micro")
+_GAPS = ("unrated_gpu_ns", "unpriced_tokens")
 _PRICES = ("per_1k", "per_1k_loaded", "per_1k_out")
 _parquet: Any = pq
 
@@ -29,10 +32,12 @@ _parquet: Any = pq
 def to_csv(report: Report) -> str:
     """The lines as CSV: money as decimal text with 6 places, unknown values empty, their reason in `note`.
 
-    A text cell that a spreadsheet would run as a formula gets a leading apostrophe.
+    The bill is the column `billed`: `amount` alone, or with idle where the idle policy spreads it. A text cell that a
+    spreadsheet would run as a formula gets a leading apostrophe.
     """
-    header = ["account", *report.by, *_NUMBERS, "share", "amount", "amount_loaded", "currency"]
-    rows = [[*header, *_PRICES, "per_1k_unit", "note"], *(_csv_cells(report, line) for line in report.lines)]
+    money = ["amount", "amount_loaded", "billed", "currency", "api_amount", "api_currency"]
+    header = ["account", *report.by, *_NUMBERS, "share", *money, *_PRICES, "per_1k_unit", "note"]
+    rows = [header, *(_csv_cells(report, line) for line in report.lines)]
     return "".join(_csv_row(cells) for cells in rows)
 
 
@@ -44,12 +49,26 @@ def _csv_row(cells: Sequence[str]) -> str:
 
 
 def _csv_cells(report: Report, line: Line) -> list[str]:
-    money = [_money(line.amount_micro), _money(line.loaded_micro)]
+    amount, loaded, billed, api = (_money(getattr(line, name)) for name in _MONEY)
     prices = [_text(getattr(line, name)) for name in _PRICES]
     counts = [str(getattr(line, name)) for name in _NUMBERS]
-    currency, note = ("", NO_RATE) if report.rate is None else (plain(report.currency), "")
     names = [plain(text) for text in (line.account, *line.keys)]
-    return [*names, *counts, _text(line.share), *money, currency, *prices, report.unit, note]
+    currency = plain(report.currency) if report.is_priced else ""
+    money = [amount, loaded, billed, currency, api, plain(report.api_currency or "") if api else ""]
+    note = "; ".join(reasons(report, line))
+    return [*names, *counts, _text(line.share), *money, *prices, plain(report.unit), note]
+
+
+def reasons(report: Report, line: Line) -> list[str]:
+    """Why a line's amounts are missing or only lower bounds, in words."""
+    found: list[str] = []
+    if line.unrated_gpu_ns:
+        found.append(NO_RATE if line.amount_micro is None else f"{NO_RATE} for {line.unrated_gpu_ns} GPU·ns")
+    elif not report.is_priced:
+        found.append(NO_RATE)
+    if report.unpriced and line.unpriced_tokens:
+        found.append(NO_PRICE if line.api_micro is None else f"{NO_PRICE} for {line.unpriced_tokens} tokens")
+    return found
 
 
 def plain(text: str) -> str:
@@ -68,13 +87,18 @@ def _text(value: Decimal | None) -> str:
 def to_json(report: Report) -> str:
     """The whole report as one JSON object: amounts in micro-units, decimals as text, unknown values null."""
     document = {
+        "period": report.period.name,
+        "tz": report.period.tz,
         "from": instant(report.from_ns),
         "to": instant(report.to_ns),
         "by": report.by,
+        "policy": report.policy,
+        "idle_policy": report.idle_policy,
         "currency": report.currency,
         "rate_per_gpu_hour": None if report.rate is None else f"{report.rate:f}",
         "per_1k_unit": report.unit,
-        "reason": NO_RATE if report.rate is None else None,
+        "rates": [rate._asdict() for rate in report.rates],
+        "reason": None if report.is_priced else NO_RATE,
         "lines": [_record(report, line) for line in report.lines],
         "tenants": _record(report, report.tenants),
         "total": _record(report, report.total),
@@ -83,6 +107,12 @@ def to_json(report: Report) -> str:
         "residual_gpu_ns": report.residual_gpu_ns,
         "residual_micro": report.residual_micro,
         "basis": {basis: _text(share) for basis, share in report.basis},
+        "places": [place._asdict() for place in report.places],
+        "api_currency": report.api_currency,
+        "unpriced": [each._asdict() for each in report.unpriced],
+        "budgets": [status._asdict() | {"budget": status.budget._asdict()} for status in report.budgets],
+        "closed_as": report.closed_as,
+        "labels": report.labels,
         "problems": report.check(),
         "notes": report.notes(),
     }
@@ -91,26 +121,28 @@ def to_json(report: Report) -> str:
 
 def _record(report: Report, line: Line) -> dict[str, str | int | None]:
     record: dict[str, str | int | None] = {"account": line.account, **dict(zip(report.by, line.keys, strict=True))}
-    record |= {name: getattr(line, name) for name in (*_NUMBERS, "amount_micro", "loaded_micro")}
+    record |= {name: getattr(line, name) for name in (*_NUMBERS, *_MONEY, *_GAPS)}
     decimals: Iterable[tuple[str, Decimal | None]] = ((name, getattr(line, name)) for name in ("share", *_PRICES))
     return record | {name: None if value is None else f"{value:f}" for name, value in decimals}
 
 
-def to_parquet(report: Report, path: Path) -> None:
-    """Write the lines to a Parquet file; everything else of the report is in the schema's metadata as JSON.
+def to_parquet(report: Report) -> bytes:
+    """The lines as a Parquet file; everything else of the report is in the schema's metadata as JSON.
 
     Amounts are int64 micro-units, shares and prices decimal128 with 6 places.
     """
     decimal = pa.decimal128(38, 6)
     kinds: dict[str, Any] = dict.fromkeys(("account", *report.by), pa.string())
-    kinds |= dict.fromkeys((*_NUMBERS, "amount_micro", "loaded_micro"), pa.int64())
+    kinds |= dict.fromkeys((*_NUMBERS, *_MONEY, *_GAPS), pa.int64())
     kinds |= dict.fromkeys(("share", *_PRICES), decimal)
     columns: list[Any] = [pa.array([line.account for line in report.lines], pa.string())]
     columns += [pa.array([line.keys[i] for line in report.lines], pa.string()) for i in range(len(report.by))]
     for name in list(kinds)[len(columns) :]:
         columns.append(pa.array([getattr(line, name) for line in report.lines], kinds[name]))
     schema: Any = pa.schema(list(kinds.items()), metadata={"farebox.report": _summary(report)})
-    _parquet.write_table(pa.Table.from_arrays(columns, schema=schema), path)
+    file = io.BytesIO()
+    _parquet.write_table(pa.Table.from_arrays(columns, schema=schema), file)
+    return file.getvalue()
 
 
 def _summary(report: Report) -> str:
@@ -121,4 +153,4 @@ def _summary(report: Report) -> str:
 
 def instant(at_ns: int) -> str:
     """UTC nanoseconds as YYYY-MM-DDTHH:MM:SSZ."""
-    return datetime.fromtimestamp(at_ns // 1_000_000_000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return utc_text(at_ns)

@@ -12,17 +12,18 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from ..errors import FareboxError
 from ..events import LEDGER, MINUTE_NS, Run
 from . import arrow
+from .cells import match_cells
 from .segments import Bools, Ints, multiply_divide
-from .shares import match_cells
 
 KEYS = ("minute_ns", "account", "tenant_id", "tier", "phase", "basis")
 COUNTS = ("gpu_ns", "prompt_tokens", "cached_tokens", "output_tokens", "requests", "kv_block_ns")
 GAP_ACCOUNTS = ("overhead", "unobserved", "idle")
 
 
-class LedgerError(ValueError):
+class LedgerError(FareboxError, ValueError):
     """Steps that would count a nanosecond twice, or not at all."""
 
 

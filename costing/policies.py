@@ -8,51 +8,64 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from math import comb, lcm
 from typing import NamedTuple
 
+from ..errors import InputError
 from ..events import Share
 from ..roofline.step_model import StepModel
 from .apportion import apportion
-from .shares import cell_weights
+from .rule import SplitError, cell_weights
 
 Weights = Sequence[int | Fraction]
-Policy = Callable[[Sequence[Share], StepModel], Weights]
+Policy = Callable[[Sequence[Share], StepModel | None], Weights]
+
+PROMPT_WEIGHT, OUTPUT_WEIGHT = 1, 2
+"""What a prompt row and a decode row weigh in `weighted_tokens`."""
+GAMES_KEPT = 1 << 16
 
 
-def roofline(cells: Sequence[Share], model: StepModel) -> Weights:
+class PolicyError(InputError):
+    """A policy that does not exist."""
+
+
+def roofline(cells: Sequence[Share], model: StepModel | None) -> Weights:
     """The default share, in 2⁻²⁰ ns: overhead by sequences, linear layers by rows, own attention."""
     return cell_weights(cells, model)
 
 
-def sequence(cells: Sequence[Share], model: StepModel) -> Weights:
+def sequence(cells: Sequence[Share], model: StepModel | None) -> Weights:
     """Every sequence pays the same."""
     return [cell.seqs for cell in cells]
 
 
-def tokens(cells: Sequence[Share], model: StepModel) -> Weights:
+def tokens(cells: Sequence[Share], model: StepModel | None) -> Weights:
     """Every token row pays the same."""
     return [cell.rows for cell in cells]
 
 
-def weighted_tokens(cells: Sequence[Share], model: StepModel, prompt: int = 1, output: int = 2) -> Weights:
-    """Prompt rows weigh `prompt`, decode rows `output`."""
-    return [cell.rows * (prompt if cell.phase == "prefill" else output) for cell in cells]
+def weighted_tokens(cells: Sequence[Share], model: StepModel | None) -> Weights:
+    """A decode row pays as much as two prompt rows."""
+    return [cell.rows * (PROMPT_WEIGHT if cell.phase == "prefill" else OUTPUT_WEIGHT) for cell in cells]
 
 
-def shapley(cells: Sequence[Share], model: StepModel) -> Weights:
+def shapley(cells: Sequence[Share], model: StepModel | None) -> Weights:
     """The Shapley value of the step's time, in 2⁻²⁰ ns: what each cell adds, averaged over all orders of boarding.
 
     The players are sequences; those of one cell count as equal, and a cell with rows but no sequence is one player.
+    Raises SplitError without a model.
     """
+    if model is None:
+        raise SplitError("the shapley policy needs the step model of the run, and it has none")
     players = [max(cell.seqs, min(cell.rows, 1)) for cell in cells]
     everyone = max(sum(players), 1)
-    game = _Game.of(cells, players, model)
-    shared = game.values()
+    game, sizes = _Game.of(cells, players, model)
+    shared = _values(game)
     own = (model.row_comm * cell.rows + cell.attn for cell in cells)
     return [
         count * (Fraction(model.overhead, everyone) + shared[size] / game.scale) + alone
-        for count, size, alone in zip(players, game.sizes, own, strict=True)
+        for count, size, alone in zip(players, sizes, own, strict=True)
     ]
 
 
@@ -74,12 +87,19 @@ POLICIES: Mapping[str, Policy] = {
 }
 
 
-def split(policy: str, cells: Sequence[Share], model: StepModel, duration_ns: int, gpus: int = 1) -> list[int]:
+def find_policy(name: str) -> Policy:
+    """The policy of that name; raises PolicyError when there is none."""
+    if name not in POLICIES:
+        raise PolicyError(f"no policy {name!r}: choose from {', '.join(POLICIES)}")
+    return POLICIES[name]
+
+
+def split(policy: str, cells: Sequence[Share], model: StepModel | None, duration_ns: int, gpus: int = 1) -> list[int]:
     """GPU-nanoseconds of each cell of one step by a policy of `POLICIES`; they sum to `duration_ns · gpus`.
 
-    Where all weights are zero the split is the bill's own fallback, by rows. Raises KeyError for an unknown policy.
+    Where all weights are zero the split is the bill's own fallback, by rows. Raises PolicyError for an unknown policy.
     """
-    weights = POLICIES[policy](cells, model)
+    weights = find_policy(policy)(cells, model)
     if not any(weights):
         weights = cell_weights(cells, None)
     return [gpus * ns for ns in apportion(duration_ns, weights)]
@@ -88,30 +108,22 @@ def split(policy: str, cells: Sequence[Share], model: StepModel, duration_ns: in
 class _Game(NamedTuple):
     """The game of the shared term max(w, c·m(S)), rows scaled to whole numbers: times are `scale` × 2⁻²⁰ ns."""
 
-    sizes: Sequence[int]
-    """Scaled rows of one player of each cell."""
-    players: Mapping[int, int]
-    """How many players have so many scaled rows."""
+    players: tuple[tuple[int, int], ...]
+    """(scaled rows of one player, how many players have so many), by size."""
     weights: int
     row: int
     scale: int
 
     @classmethod
-    def of(cls, cells: Sequence[Share], players: Sequence[int], model: StepModel) -> _Game:
+    def of(cls, cells: Sequence[Share], players: Sequence[int], model: StepModel) -> tuple[_Game, list[int]]:
+        """The game of a step, and the scaled rows of one player of each cell."""
         per_player = [Fraction(cell.rows, max(count, 1)) for cell, count in zip(cells, players, strict=True)]
         scale = lcm(*(rows.denominator for rows in per_player))
         sizes = [int(rows * scale) for rows in per_player]
         alike: defaultdict[int, int] = defaultdict(int)
         for size, count in zip(sizes, players, strict=True):
             alike[size] += count
-        return cls(sizes, alike, model.weights * scale, model.row, scale)
-
-    def values(self) -> Mapping[int, Fraction]:
-        """Shapley value of a player of each size: w/n while all rows stay memory-bound, else counted exactly."""
-        everyone = max(sum(self.players.values()), 1)
-        if self.row * sum(size * count for size, count in self.players.items()) <= self.weights:
-            return dict.fromkeys(self.players, Fraction(self.weights, everyone))
-        return {size: self.value(size, everyone) for size in self.players}
+        return cls(tuple(sorted(alike.items())), model.weights * scale, model.row, scale), sizes
 
     def value(self, size: int, everyone: int) -> Fraction:
         """Shapley value of one player with `size` rows.
@@ -130,7 +142,7 @@ class _Game(NamedTuple):
     def small_crowds(self, without: int) -> Mapping[tuple[int, int], int]:
         """In how many ways all players but one of size `without` form a memory-bound crowd of (size, Σ rows)."""
         ways: Mapping[tuple[int, int], int] = {(0, 0): 1}
-        for size, players in self.players.items():
+        for size, players in self.players:
             others = players - (size == without)
             grown: defaultdict[tuple[int, int], int] = defaultdict(int)
             for (crowd, rows), count in ways.items():
@@ -140,3 +152,15 @@ class _Game(NamedTuple):
                     grown[crowd + joined, rows + joined * size] += count * comb(others, joined)
             ways = grown
         return ways
+
+
+@lru_cache(maxsize=GAMES_KEPT)
+def _values(game: _Game) -> Mapping[int, Fraction]:
+    """Shapley value of a player of each size: w/n while all rows stay memory-bound, else counted exactly.
+
+    Steps with the same riders come again and again, whoever they are: their game is solved once.
+    """
+    everyone = max(sum(count for _, count in game.players), 1)
+    if game.row * sum(size * count for size, count in game.players) <= game.weights:
+        return dict.fromkeys((size for size, _ in game.players), Fraction(game.weights, everyone))
+    return {size: game.value(size, everyone) for size, _ in game.players}

@@ -1,81 +1,66 @@
-"""The report: who used the GPUs in a window of time, what it costs, and whether the lines add up to the invoice."""
+"""The report: who used the GPUs in a period, what it costs, and whether the lines add up to the invoice."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, Literal, get_args
+from functools import cached_property
+from itertools import chain
+from typing import Any, NamedTuple, get_args
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..events import MINUTE_NS, Run
+from ..errors import InputError
+from ..events import MINUTE_NS, Rate
 from . import arrow
-from .apportion import apportion
-from .rating import MICRO, amounts, invoice, money_text, per_1k, spread
+from .api_prices import NO_PRICE, PriceList
+from .books import Books
+from .budgets import BudgetStatus, overlapping, status_of
+from .capacity import Slice
+from .cell import PricedCell, cells_from_arrow, cells_to_arrow
+from .corrections import corrections
+from .line import COLUMNS, By, Line, lines_of, parts_of_one, sum_lines
+from .notes import notes_of, problems_of
+from .periods import Period
+from .places import PlaceTime, places_of
+from .pricing import Priced, Terms, price_ledger
+from .published import publish
+from .rate_card import NO_RATE, RateCard
+from .rating import IdlePolicy, invoice, price_of
+from .teams import Register
 
-By = Literal["tenant", "tier", "model", "engine", "host", "day"]
-COLUMNS: dict[By, str] = {
-    "tenant": "tenant_id",
-    "tier": "tier",
-    "model": "model",
-    "engine": "engine_id",
-    "host": "host",
-    "day": "day",
-}
-COUNTS = ("requests", "prompt_tokens", "cached_tokens", "output_tokens", "gpu_ns")
-ACCOUNTS = ("tenant", "underfill", "idle", "overhead", "unobserved")
-ALWAYS_SHOWN = ("idle", "overhead", "unobserved")
-BASIS_WORDS = {"step": "single steps", "interval": "scraped intervals", "estimated": "estimates"}
-NO_RATE = "no rate"
+__all__ = ["COLUMNS", "By", "Line", "PricedCell", "Report", "build_report"]
+
 GPU_MS = "GPU-ms"
 _compute: Any = pc
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """What one group of an account used and what it costs.
+class Unpriced(NamedTuple):
+    """Tokens of a model and tier that have no price by the token."""
 
-    Amounts are micro-units of the report's currency, null without a rate; `loaded_micro` includes the line's part of
-    idle time. Prices per 1000 tokens are in the report's `unit`, null without tokens and on lines that are no tenant's.
-    """
-
-    account: str
-    keys: tuple[str, ...]
-    """One value for each of the report's `by`; empty where it does not apply."""
-    requests: int = 0
-    prompt_tokens: int = 0
-    """Cached tokens included."""
-    cached_tokens: int = 0
-    output_tokens: int = 0
-    gpu_ns: int = 0
-    share: Decimal | None = None
-    """Part of all GPU time; the lines' shares sum to 1. Null when no time was used at all."""
-    amount_micro: int | None = None
-    loaded_micro: int | None = None
-    per_1k: Decimal | None = None
-    """Of busy time, per 1000 prompt and output tokens."""
-    per_1k_loaded: Decimal | None = None
-    """The same with the part of idle time."""
-    per_1k_out: Decimal | None = None
-    """Of busy time, per 1000 output tokens."""
-
-    @property
-    def tokens(self) -> int:
-        """Prompt and output tokens."""
-        return self.prompt_tokens + self.output_tokens
+    model: str
+    tier: str
+    tokens: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Report:
     """Lines that add up, and by how much they do not."""
 
     by: tuple[By, ...]
-    from_ns: int
-    to_ns: int
-    rate: Decimal | None
-    """Price of one GPU-hour; null: no rate, so lines carry GPU time and no money."""
+    period: Period
+    idle_policy: IdlePolicy
+    policy: str
+    """The rule that split the steps."""
+    is_priced: bool
+    """Whether any rate holds; if not, lines carry GPU time and no money."""
+    rates: tuple[Rate, ...]
+    """The rates used."""
+    card: tuple[Rate, ...]
+    """All rates that were to be had."""
     currency: str
     lines: tuple[Line, ...]
     """The finest lines, by account and keys."""
@@ -84,208 +69,229 @@ class Report:
     total: Line
     """Sum of all lines."""
     wall_gpu_ns: int
-    """The runs' wall clocks within the window × their GPUs: what the lines must add up to."""
+    """What the lines must add up to: declared capacity, elsewhere the runs' walls × their GPUs, and corrections."""
     invoice_micro: int | None
-    """What that wall costs; null without a rate."""
+    """What that costs; null where nothing has a rate."""
     basis: tuple[tuple[str, Decimal], ...]
-    """Part of the GPU time that rests on each basis; sums to 1."""
+    """Part of the money (or, without rates, of the GPU time) that rests on each basis or is unobserved; sums to 1."""
+    places: tuple[PlaceTime, ...]
+    """Declared and measured time of each host's GPUs."""
+    api_currency: str | None
+    """Currency of what tokens would cost by the token; null: none has a price."""
+    unpriced: tuple[Unpriced, ...]
+    """What has no price by the token; empty where there is no price list at all."""
+    budgets: tuple[BudgetStatus, ...]
+    closed_as: str | None
+    """The closed period in which this one lies; its frozen bill is the one that stands."""
+    labels: dict[By, dict[str, str]]
+    """What to print for tenants and teams that are called otherwise than their key."""
+    cell_table: pa.Table = field(repr=False)
+    """The cells as columns."""
+
+    @cached_property
+    def cells(self) -> tuple[PricedCell, ...]:
+        """The finest lines there are; every line is a sum of them."""
+        return cells_from_arrow(self.cell_table)
+
+    @property
+    def from_ns(self) -> int:
+        """Start of the period, UTC."""
+        return self.period.from_ns
+
+    @property
+    def to_ns(self) -> int:
+        """End of the period, UTC."""
+        return self.period.to_ns
+
+    @property
+    def rate(self) -> Decimal | None:
+        """Price of a GPU-hour where there is just one; null: none, or several."""
+        prices = {rate.per_gpu_hour for rate in self.rates}
+        return price_of(prices.pop()) if len(prices) == 1 else None
 
     @property
     def unit(self) -> str:
         """Unit of the prices per 1000 tokens: the currency, or GPU milliseconds where there is no rate."""
-        return GPU_MS if self.rate is None else self.currency
+        return self.currency if self.is_priced else GPU_MS
 
     @property
     def residual_gpu_ns(self) -> int:
-        """GPU time of all lines minus the runs' walls; 0 when everything adds up."""
+        """GPU time of all lines minus what they must add up to; 0 when everything adds up."""
         return self.total.gpu_ns - self.wall_gpu_ns
 
     @property
     def residual_micro(self) -> int | None:
-        """Amount of all lines minus the invoice; 0 when everything adds up, null without a rate."""
+        """Amount of all lines minus the invoice; 0 when everything adds up, null where nothing has a rate."""
         if self.total.amount_micro is None or self.invoice_micro is None:
             return None
         return self.total.amount_micro - self.invoice_micro
 
     def account(self, name: str) -> Line:
         """Sum of an account's lines."""
-        return _sum(name, [x for x in self.lines if x.account == name], len(self.by), self.rate is not None)
+        return sum_lines(name, [line for line in self.lines if line.account == name], len(self.by))
+
+    def label(self, by: By, key: str) -> str:
+        """What to print for a key."""
+        return self.labels.get(by, {}).get(key, key)
 
     def check(self) -> tuple[str, ...]:
-        """What does not add up, in sentences; empty when the lines equal the walls and the invoice."""
-        problems: list[str] = []
-        if self.residual_gpu_ns:
-            problems.append(f"The lines are {self.residual_gpu_ns:+,} GPU·ns off the runs' wall clocks.")
-        if self.residual_micro:
-            off = money_text(abs(self.residual_micro))
-            side = "above" if self.residual_micro > 0 else "below"
-            problems.append(f"The lines are {off} {self.currency} {side} the invoice.")
-        return tuple(problems)
+        """What does not add up, in sentences; empty when the lines equal what is paid, in time and money."""
+        return problems_of(self)
 
     def notes(self) -> tuple[str, ...]:
         """What a reader must know to trust the numbers, in sentences."""
-        rate = f"No rate: lines show GPU time, and {GPU_MS} per 1k tokens."
-        if self.rate is not None:
-            rate = f"{self.rate:f} {self.currency} per GPU-hour."
-        rests = ", ".join(f"{share * 100:.1f} % {BASIS_WORDS[basis]}" for basis, share in self.basis)
-        basis = [f"Rests on: {rests}."] if rests else []
-        return (rate, "No declared capacity: the runs' walls stand in for it.", *basis)
+        return notes_of(self)
 
 
 def build_report(
-    ledger: pa.Table,
-    runs: Sequence[Run],
-    rate: Decimal | None,
+    books: Books,
+    period: Period | None = None,
     by: Sequence[By] = ("tenant",),
-    currency: str = "USD",
-    window: tuple[int, int] | None = None,
+    idle_policy: IdlePolicy = "separate",
+    rate: Decimal | None = None,
+    currency: str | None = None,
+    policy: str = "roofline",
 ) -> Report:
-    """A report of ledger lines (LEDGER schema) for `window` [from, to) in UTC ns, by default all the runs' time.
+    """The bill of a period, by default of all there is (in UTC), grouped by account and `by`.
 
-    Lines are grouped by account and `by`; time that is no tenant's has neither tenant nor tier. Idle, overhead and
-    unobserved time are always shown. Raises ValueError for an unknown group or a window off whole minutes.
+    `rate` (per GPU-hour, in `currency`, else USD) stands in for the books' rates. `policy` names the rule that split
+    the steps of the books' ledger. Raises InputError for an unknown group, for settings that overlap, and where rates
+    are in different currencies, or in another one than `currency`.
     """
     groups = _groups(by)
-    if window is None:
-        window = min((r.started_ns for r in runs), default=0), max((r.wall_end_ns for r in runs), default=0)
-    else:
-        ledger = _within(ledger, *window)
-    lines = _price(_finest(ledger, groups), rate)
-    tenants, priced = [line for line in lines if line.account == "tenant"], rate is not None
-    wall = sum(_wall_ns(run, *window) * run.gpus for run in runs)
+    period = period or _everything(books)
+    card = RateCard(books.rates) if rate is None else RateCard.single(rate, currency or "USD")
+    prices = PriceList(books.prices)
+    terms = Terms(period, card, Register(books.tenants), prices, idle_policy, "hour" in groups)
+    priced = price_ledger(books, terms)
+    used = card.used(priced.rates)
+    bill_currency = card.currency(used, currency)
+    cells = publish(priced, terms)
+    corrected = corrections(books, period)
+    table = _with_corrections(cells, corrected)
+    lines = lines_of(table, groups, idle_policy, priced.is_priced)
+    owed = sum(cell.amount_micro or 0 for cell in corrected)
+    paid = _paid(priced)
     return Report(
-        groups,
-        *window,
-        rate,
-        currency,
-        tuple(lines),
-        _with_prices(_sum("tenants", tenants, len(groups), priced), *_loaded(tenants, lines, rate)),
-        _sum("total", lines, len(groups), priced),
-        wall,
-        None if rate is None else invoice(wall, rate),
-        _basis(ledger),
+        by=groups,
+        period=period,
+        idle_policy=idle_policy,
+        policy=policy,
+        is_priced=priced.is_priced,
+        rates=used,
+        card=card.rates,
+        currency=bill_currency,
+        lines=lines.lines,
+        tenants=lines.tenants,
+        total=lines.total,
+        wall_gpu_ns=paid.total() + sum(cell.gpu_ns for cell in corrected),
+        invoice_micro=_invoice(paid, card) + owed if priced.is_priced else None,
+        basis=_basis(cells),
+        places=places_of(priced, period, books.runs),
+        api_currency=prices.currency(_distinct(priced.parts, "price")),
+        unpriced=_unpriced(table) if books.prices else (),
+        budgets=_budgets(books, terms, bill_currency),
+        closed_as=_closed_as(books, period),
+        labels={"tenant": terms.register.tenant_labels(period.to_ns), "team": terms.register.team_labels()},
+        cell_table=table,
     )
 
 
 def _groups(by: Sequence[By]) -> tuple[By, ...]:
     unknown = [name for name in by if name not in COLUMNS]
     if unknown:
-        raise ValueError(f"cannot group by {', '.join(unknown)}; choose from {', '.join(get_args(By))}")
+        raise InputError(f"cannot group by {', '.join(unknown)}; choose from {', '.join(get_args(By))}")
     if not by:
-        raise ValueError("a report needs something to group by")
+        raise InputError("a report needs something to group by")
     return tuple(dict.fromkeys(by))
 
 
-def _within(ledger: pa.Table, from_ns: int, to_ns: int) -> pa.Table:
-    if from_ns % MINUTE_NS or to_ns % MINUTE_NS:
-        raise ValueError("a report starts and ends on whole minutes")
-    minute = arrow.ints(ledger, "minute_ns")
-    return ledger.filter(pa.array((minute >= from_ns) & (minute < to_ns)))
+def _everything(books: Books) -> Period:
+    """All time that a run or the ledger tells of, in whole minutes."""
+    minutes = arrow.ints(books.ledger, "minute_ns")
+    seen = [int(minutes.min()), int(minutes.max()) + MINUTE_NS] if len(minutes) else []
+    start = min([*(run.started_ns for run in books.runs), *seen[:1]], default=0) // MINUTE_NS * MINUTE_NS
+    end = -(-max([*(run.wall_end_ns for run in books.runs), *seen[1:]], default=0) // MINUTE_NS) * MINUTE_NS
+    return Period.between(start, max(end, start + MINUTE_NS))
 
 
-def _wall_ns(run: Run, from_ns: int, to_ns: int) -> int:
-    start, end = max(run.started_ns, from_ns), min(run.wall_end_ns, to_ns)
-    return end - start if end > start else 0
+def _paid(priced: Priced) -> Counter[Slice]:
+    """GPU time to be paid, by slice."""
+    total = Counter(priced.expected.walls_ns)
+    for slices in (priced.expected.declared_ns, priced.engine_rated):
+        for slice_, gpu_ns in slices.items():
+            total[slice_] += gpu_ns
+    return total
 
 
-def _finest(ledger: pa.Table, by: tuple[By, ...]) -> list[Line]:
-    """Lines by account and keys, in that order, with a line for each account that is always shown."""
-    lines = [
-        Line(row["account"], tuple(row[name] for name in by), **{name: row[name] for name in COUNTS})
-        for row in arrow.total_by(_grouped(ledger, by), ("account", *by)).to_pylist()
-        if row["account"] in ALWAYS_SHOWN or any(row[name] for name in COUNTS)
-    ]
-    seen = {line.account for line in lines}
-    lines += [Line(account, ("",) * len(by)) for account in ALWAYS_SHOWN if account not in seen]
-    return sorted(lines, key=lambda line: (ACCOUNTS.index(line.account), line.keys))
+def _invoice(paid: Counter[Slice], card: RateCard) -> int:
+    return sum(invoice(gpu_ns, card.prices[part.rate]) for part, gpu_ns in paid.items() if part.rate != NO_RATE)
 
 
-def _grouped(ledger: pa.Table, by: tuple[By, ...]) -> pa.Table:
-    """Account, keys and counts of each ledger line."""
-    account: Any = ledger.column("account")
-    is_tenant = _compute.equal(account, "tenant")
-    columns: dict[str, Any] = {"account": account}
-    for name in by:
-        column: Any = _days(ledger) if name == "day" else ledger.column(COLUMNS[name])
-        columns[name] = _compute.if_else(is_tenant, column, "") if name in ("tenant", "tier") else column
-    data: Any = columns | {name: ledger.column(name) for name in COUNTS}
-    return pa.table(data)
+def _with_corrections(cells: pa.Table, corrected: Sequence[PricedCell]) -> pa.Table:
+    """The period's own cells and what corrects closed ones."""
+    if not corrected:
+        return cells
+    extra: Any = cells_to_arrow(list(corrected))
+    loaded = [(cell.amount_micro or 0) + (cell.idle_micro or 0) for cell in corrected]
+    columns: dict[str, Any] = {
+        "hour": arrow.same("", len(corrected)),
+        "value": extra.column("amount_micro").fill_null(0),
+        "loaded": pa.array(loaded, pa.int64()),
+        "unrated_gpu_ns": pa.array([cell.gpu_ns if cell.rate is None else 0 for cell in corrected], pa.int64()),
+        "free_tokens": pa.array([0] * len(corrected), pa.int64()),
+    }
+    for name, column in columns.items():
+        extra = extra.append_column(name, column)
+    return pa.concat_tables([cells, extra.select(cells.column_names)])
 
 
-def _days(ledger: pa.Table) -> object:
-    """The UTC day of every line as YYYY-MM-DD."""
-    minute: Any = ledger.column("minute_ns")
-    return minute.cast(pa.timestamp("ns")).cast(pa.date32(), safe=False).cast(pa.string())
+def _basis(cells: pa.Table) -> tuple[tuple[str, Decimal], ...]:
+    """What the money rests on, the largest part first; the time where there is no money."""
+    is_observed = _compute.not_equal(cells.column("account"), "unobserved")
+    basis = _compute.if_else(is_observed, cells.column("basis"), "unobserved")
+    sums: Counter[str] = Counter()
+    for name in ("value", "gpu_ns"):
+        columns: Any = {"basis": basis, "part": cells.column(name)}
+        rows = arrow.total_by(pa.table(columns), ("basis",)).to_pylist()
+        sums = Counter({row["basis"]: row["part"] for row in rows if row["part"]})
+        if sums:
+            break
+    used = sorted(sums.items(), key=lambda item: (-item[1], item[0]))
+    shares = parts_of_one([part for _, part in used])
+    return tuple((name, share) for (name, _), share in zip(used, shares, strict=True) if share is not None)
 
 
-def _price(lines: list[Line], rate: Decimal | None) -> list[Line]:
-    """Fill in shares, amounts and prices; idle is spread over the tenants' lines by their busy time."""
-    shares = _shares([line.gpu_ns for line in lines])
-    lines = [replace(line, share=share) for line, share in zip(lines, shares, strict=True)]
-    if rate is not None:
-        money = amounts([line.gpu_ns for line in lines], rate)
-        lines = [replace(line, amount_micro=amount) for line, amount in zip(lines, money, strict=True)]
-    idle = sum(_value(line, rate) for line in lines if line.account == "idle")
-    busy = [line.gpu_ns if line.account == "tenant" else 0 for line in lines]
-    parts, left = spread(idle, busy)
-    spent = [0 if line.account == "idle" and not left else _value(line, rate) for line in lines]
-    return [_load(line, value + part, rate) for line, value, part in zip(lines, spent, parts, strict=True)]
+def _distinct(table: pa.Table, name: str) -> list[int]:
+    return sorted({*arrow.ints(table, name).tolist()} - {NO_PRICE})
 
 
-def _load(line: Line, loaded: int, rate: Decimal | None) -> Line:
-    """Fill in what includes idle time, and a tenant's prices."""
-    if rate is not None:
-        line = replace(line, loaded_micro=loaded)
-    return _with_prices(line, _value(line, rate), loaded) if line.account == "tenant" else line
-
-
-def _value(line: Line, rate: Decimal | None) -> int:
-    """What prices are made of: micro-units of money, or without a rate GPU-nanoseconds, millionths of a millisecond."""
-    return line.gpu_ns if rate is None or line.amount_micro is None else line.amount_micro
-
-
-def _loaded(tenants: list[Line], lines: list[Line], rate: Decimal | None) -> tuple[int, int]:
-    """All tenants' value, alone and together with idle time."""
-    value = sum(_value(line, rate) for line in tenants)
-    idle = sum(_value(line, rate) for line in lines if line.account == "idle")
-    return value, value + idle if any(line.gpu_ns for line in tenants) else value
-
-
-def _with_prices(line: Line, value: int, loaded: int) -> Line:
-    return replace(
-        line,
-        per_1k=per_1k(value, line.tokens),
-        per_1k_loaded=per_1k(loaded, line.tokens),
-        per_1k_out=per_1k(value, line.output_tokens),
+def _unpriced(cells: pa.Table) -> tuple[Unpriced, ...]:
+    rows = arrow.total_by(cells.select(["model", "tier", "unpriced_tokens"]), ("model", "tier")).to_pylist()
+    return tuple(
+        sorted(
+            Unpriced(**dict(zip(Unpriced._fields, row.values(), strict=True))) for row in rows if row["unpriced_tokens"]
+        )
     )
 
 
-def _sum(account: str, lines: Sequence[Line], keys: int, priced: bool) -> Line:
-    """A parent line: the sum of its rounded children."""
-    shares = [line.share for line in lines if line.share is not None]
-    return Line(
-        account,
-        ("",) * keys,
-        requests=sum(line.requests for line in lines),
-        prompt_tokens=sum(line.prompt_tokens for line in lines),
-        cached_tokens=sum(line.cached_tokens for line in lines),
-        output_tokens=sum(line.output_tokens for line in lines),
-        gpu_ns=sum(line.gpu_ns for line in lines),
-        share=sum(shares, Decimal(0)) if len(shares) == len(lines) else None,
-        amount_micro=sum(line.amount_micro for line in lines if line.amount_micro is not None) if priced else None,
-        loaded_micro=sum(line.loaded_micro for line in lines if line.loaded_micro is not None) if priced else None,
-    )
+def _budgets(books: Books, terms: Terms, currency: str) -> tuple[BudgetStatus, ...]:
+    """How the budgets stand whose periods share time with the report's."""
+    seen_ns = max(chain((run.wall_end_ns for run in books.runs), [0]))
+    found: list[BudgetStatus] = []
+    spending: dict[Period, dict[str, Line]] = {}
+    for budget, period in overlapping(books.budgets, terms.period):
+        if period not in spending:
+            own = terms._replace(period=period, hourly=False)
+            priced = price_ledger(books, own)
+            lines = lines_of(publish(priced, own), ("team",), terms.idle_policy, priced.is_priced)
+            spending[period] = {line.keys[0]: line for line in lines.lines if line.account == "tenant"}
+        line = spending[period].get(budget.team, Line("tenant", (budget.team,), billed_micro=0))
+        spent = None if line.unrated_gpu_ns else line.billed_micro
+        found.append(status_of(budget, spent, currency, seen_ns))
+    return tuple(found)
 
 
-def _shares(gpu_ns: Sequence[int]) -> list[Decimal | None]:
-    """Each line's part of the whole in millionths, by largest remainder; unknown when the whole is nothing."""
-    if not any(gpu_ns):
-        return [None] * len(gpu_ns)
-    return [Decimal(part).scaleb(-6) for part in apportion(MICRO, gpu_ns)]
-
-
-def _basis(ledger: pa.Table) -> tuple[tuple[str, Decimal], ...]:
-    rows = arrow.total_by(ledger.select(["basis", "gpu_ns"]), ("basis",)).to_pylist()
-    used = sorted(((row["basis"], row["gpu_ns"]) for row in rows if row["gpu_ns"]), key=lambda row: -row[1])
-    shares = _shares([gpu_ns for _, gpu_ns in used])
-    return tuple((basis, share) for (basis, _), share in zip(used, shares, strict=True) if share is not None)
+def _closed_as(books: Books, period: Period) -> str | None:
+    holds = (c.period for c in books.closings if c.from_ns <= period.from_ns and period.to_ns <= c.to_ns)
+    return next(holds, None)

@@ -38,6 +38,14 @@ class Segments:
         """Whether any row of each segment is true."""
         return np.logical_or.reduceat(column, self.starts) if len(self.starts) else column[:0]
 
+    def max(self, column: Ints) -> Ints:
+        """Largest value of each segment."""
+        return np.maximum.reduceat(column, self.starts) if len(self.starts) else column[:0]
+
+    def end(self, segment: int) -> int:
+        """The row after a segment's last."""
+        return int(self.starts[segment + 1]) if segment + 1 < len(self.starts) else len(self.of)
+
     def cumulate(self, column: Ints) -> Ints:
         """Running total within each segment, the row itself included."""
         running = np.cumsum(column)

@@ -2,41 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from io import StringIO
 
-from rich.box import Box
-from rich.cells import cell_len
 from rich.console import Console
-from rich.measure import Measurement
-from rich.table import Table
 from rich.text import Text
 
 from .apportion import round_together
-from .formats import instant
+from .formats import NO_PRICE, NO_RATE
+from .grid import Column, Grid
+from .idle import IDLE_WORDS
+from .line import By
+from .notes import clock
 from .rating import MICRO, money_text
-from .report import NO_RATE, Line, Report
+from .report import Line, Report
 
 UNKNOWN = "–"
-RULES = Box("\n".join(["    ", "    ", " ── ", "    ", " ── ", " ── ", "    ", "    "]) + "\n")
-"""No frame: thin rules under the headings and between blocks."""
+FREE = "free"
 ROOM = 1000
-"""Columns of the imaginary paper on which a table's natural width is measured."""
-NAME_ROOM = 14
-"""A name keeps at least so many columns; longer ones are cut where room is short."""
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """One number column: its heading, the text for each printed line, and how early it goes when room is short."""
-
-    heading: str
-    texts: Sequence[str]
-    drop: int = 0
-    """0: stays; otherwise the highest goes first."""
+"""Columns of the imaginary paper on which a table has its natural width."""
 
 
 def render(report: Report, console: Console) -> None:
@@ -45,40 +30,37 @@ def render(report: Report, console: Console) -> None:
     A narrow terminal shows fewer columns; a pipe gets the whole table in its natural width and no escapes.
     """
     if console.is_terminal:
-        _print(report, console)
-        return
-    page = StringIO()
-    _print(report, Console(file=page, width=ROOM, color_system=None, highlight=False))
-    console.file.writelines(f"{line.rstrip()}\n" for line in page.getvalue().splitlines())
+        for text in _page(report, console.width):
+            console.print(text, soft_wrap=True)
+    else:
+        console.file.writelines(f"{text.plain.rstrip()}\n" for text in _page(report, ROOM))
 
 
-def _print(report: Report, console: Console) -> None:
-    period = f"{_clock(report.from_ns)} to {_clock(report.to_ns)} UTC"
-    title = "GPU use" if report.rate is None else "GPU cost"
-    console.print(Text.assemble((title, "bold"), "  ", period), soft_wrap=True)
+def _page(report: Report, room: int) -> Iterator[Text]:
+    """The printed lines."""
+    period = f"{clock(report.from_ns, report)} to {clock(report.to_ns, report)} {report.period.tz}"
+    title = "GPU cost" if report.is_priced else "GPU use"
+    yield Text.assemble((title, "bold"), "  ", period)
+    yield Text(IDLE_WORDS[report.idle_policy], style="dim")
     lines = _in_print_order(report)
-    console.print(_fit(report, lines, _columns(report, lines), console))
+    yield from _grid(report, lines).lines(room)
     for note in report.notes():
-        console.print(Text(note, style="dim"), soft_wrap=True)
+        yield Text(note, style="dim")
     for problem in report.check():
-        console.print(Text(f"Does not add up: {problem}", style="bold red"), soft_wrap=True)
-
-
-def _clock(at_ns: int) -> str:
-    return instant(at_ns).replace("T", " ").removesuffix("Z")
+        yield Text(f"Does not add up: {problem}", style="bold red")
 
 
 def _in_print_order(report: Report) -> list[Line]:
-    """Tenants by what they used, unless days tell a story; then everything else, and the total."""
+    """Tenants by what they used, unless days or hours tell a story; then everything else, and the total."""
     tenants = [line for line in report.lines if line.account == "tenant"]
-    if "day" not in report.by:
+    if not {"day", "hour"} & set(report.by):
         tenants.sort(key=lambda line: -line.gpu_ns)
     others = [line for line in report.lines if line.account != "tenant"]
     return [*tenants, *others, report.total]
 
 
 def _columns(report: Report, lines: Sequence[Line]) -> list[Column]:
-    unit, places = (report.unit, 3) if report.rate is None else (report.currency, 6)
+    unit, places = (report.unit, 6 if report.is_priced else 3)
     return [
         Column("requests", [_count(line, line.requests) for line in lines], 5),
         Column("prompt", [_count(line, line.prompt_tokens) for line in lines], 2),
@@ -93,8 +75,13 @@ def _columns(report: Report, lines: Sequence[Line]) -> list[Column]:
     ]
 
 
+def _rides(line: Line) -> bool:
+    """Whether a line has riders, whose requests and tokens count."""
+    return line.account in ("tenant", "total")
+
+
 def _count(line: Line, value: int) -> str:
-    return f"{value:,}" if line.account in ("tenant", "total") else ""
+    return f"{value:,}" if _rides(line) else ""
 
 
 def _price(line: Line, value: Decimal | None, places: int) -> str:
@@ -116,17 +103,69 @@ def _gpu_time(lines: Sequence[Line]) -> Column:
 
 
 def _money_columns(report: Report, lines: Sequence[Line]) -> list[Column]:
-    """Amounts alone and with the idle part, in as many places as the total needs to be worth reading."""
-    total = report.total.amount_micro
-    if total is None:
-        return [Column("cost", [NO_RATE] * len(lines))]
-    places = 2 if total >= 100 * MICRO else 4 if total >= MICRO else 6
-    unit = 10 ** (6 - places)
-    alone, loaded = (
-        _rounded([Fraction(value, unit) for value in values if value is not None], places)
-        for values in ([x.amount_micro for x in lines[:-1]], [x.loaded_micro for x in lines[:-1]])
-    )
-    return [Column(report.currency, alone), Column(f"{report.currency}\nwith idle", loaded, 7)]
+    """Amounts alone and with the idle part, and what the tokens would cost by the token."""
+    if not report.is_priced:
+        columns = [Column("cost", [NO_RATE] * len(lines))]
+    else:
+        columns = [
+            Column(report.currency, _amounts([line.amount_micro for line in lines], _unrated(lines), NO_RATE)),
+            Column(
+                f"{report.currency}\nwith idle",
+                _amounts([line.loaded_micro for line in lines], _unrated(lines), NO_RATE),
+                0 if report.idle_policy != "separate" else 7,
+            ),
+        ]
+    if report.api_currency or report.unpriced:
+        heading = f"{report.api_currency or 'cost'}\nby token"
+        unpriced = [line.unpriced_tokens > 0 for line in lines]
+        texts = _amounts([line.api_micro for line in lines], unpriced, NO_PRICE)
+        columns.append(Column(heading, [_by_token(line, text) for line, text in zip(lines, texts, strict=True)], 8))
+    return columns
+
+
+def _by_token(line: Line, text: str) -> str:
+    """What a line's tokens would cost: priced, free, or no price; nothing for lines without riders."""
+    if not _rides(line) or (line.account == "tenant" and not line.tokens):
+        return ""
+    return FREE if line.free_tokens and line.free_tokens == line.tokens else text
+
+
+def _unrated(lines: Sequence[Line]) -> list[bool]:
+    return [line.unrated_gpu_ns > 0 for line in lines]
+
+
+def _amounts(values: Sequence[int | None], is_bound: Sequence[bool], unknown: str) -> list[str]:
+    """Amounts, the last one their sum, in as many places as the sum needs to be worth reading.
+
+    They are rounded together; a lower bound says so, and what rounds to nothing is no 0.
+    """
+    known = [value for value in values[:-1] if value is not None]
+    places = _places(sum(known))
+    printed = iter([*round_together([Fraction(value, 10 ** (6 - places)) for value in known])])
+    texts: list[str] = []
+    whole = 0
+    for value, bound in zip(values[:-1], is_bound, strict=False):
+        if value is None:
+            texts.append(unknown)
+            continue
+        rounded = next(printed)
+        whole += rounded
+        texts.append(_bounded(_small(value, rounded, places), bound=bound))
+    total = unknown if values[-1] is None else _bounded(_grouped(money_text(whole, places)), bound=is_bound[-1])
+    return [*texts, total]
+
+
+def _places(total: int) -> int:
+    return 2 if abs(total) >= 100 * MICRO else 4 if abs(total) >= MICRO else 6
+
+
+def _small(value: int, rounded: int, places: int) -> str:
+    """A rounded amount; what is above nothing and rounds to it is less than the smallest one printed."""
+    return f"<{money_text(1, places)}" if value > 0 and not rounded else _grouped(money_text(rounded, places))
+
+
+def _bounded(text: str, *, bound: bool) -> str:
+    return f"≥ {text}" if bound else text
 
 
 def _rounded(quotas: Sequence[Fraction], places: int) -> list[str]:
@@ -136,40 +175,22 @@ def _rounded(quotas: Sequence[Fraction], places: int) -> list[str]:
 
 
 def _grouped(text: str) -> str:
-    whole, _, places = text.partition(".")
-    return f"{int(whole):,}.{places}"
+    """Decimal text with commas between thousands."""
+    whole, _, places = text.removeprefix("-").partition(".")
+    return f"{'-' if text.startswith('-') else ''}{int(whole):,}.{places}"
 
 
-def _fit(report: Report, lines: Sequence[Line], columns: list[Column], console: Console) -> Table:
-    """The table with as many columns as the console has room for."""
-    while True:
-        table = _table(report, lines, columns)
-        droppable = [column for column in columns if column.drop]
-        needs = Measurement.get(console, console.options.update(max_width=ROOM), table).minimum
-        if not droppable or needs <= console.width:
-            return table
-        columns = [column for column in columns if column is not max(droppable, key=lambda column: column.drop)]
+def _grid(report: Report, lines: Sequence[Line]) -> Grid:
+    names = list(zip(*(_names(report, line) for line in lines), strict=True))
+    own = [Column(heading, texts) for heading, texts in zip(report.by, names, strict=True)]
+    tenants = sum(line.account == "tenant" for line in lines)
+    styles = ["" if line.account == "tenant" else "italic" for line in lines[:-1]]
+    return Grid(own, _columns(report, lines), [*styles, "bold"], frozenset({tenants - 1, len(lines) - 2}))
 
 
-def _table(report: Report, lines: Sequence[Line], columns: Sequence[Column]) -> Table:
-    table = Table(box=RULES, show_edge=False, pad_edge=False, header_style="bold", show_lines=False)
-    for number, heading in enumerate(report.by):
-        room = min(NAME_ROOM, max(cell_len(_names(line)[number]) for line in lines))
-        table.add_column(Text(heading), no_wrap=True, min_width=room, vertical="bottom")
-    for column in columns:
-        room = max(cell_len(text) for text in [*column.heading.split("\n"), *column.texts])
-        table.add_column(Text(column.heading), justify="right", no_wrap=True, min_width=room, vertical="bottom")
-    for number, line in enumerate(lines):
-        ends_block = number + 2 == len(lines) or (line.account == "tenant" and lines[number + 1].account != "tenant")
-        cells = (Text(column.texts[number]) for column in columns)
-        style = "bold" if line is report.total else "" if line.account == "tenant" else "italic"
-        table.add_row(*(Text(name) for name in _names(line)), *cells, style=style, end_section=ends_block)
-    return table
-
-
-def _names(line: Line) -> Sequence[str]:
+def _names(report: Report, line: Line) -> Sequence[str]:
     """A line's keys; on a line that is no tenant's, its account in the first free place, or before the first key."""
-    keys = [_printable(key) for key in line.keys]
+    keys = [_named(report, by, key) for by, key in zip(report.by, line.keys, strict=True)]
     if line.account == "tenant":
         return [key or "(none)" for key in keys]
     if "" in keys:
@@ -177,6 +198,12 @@ def _names(line: Line) -> Sequence[str]:
     else:
         keys[0] = f"{line.account} · {keys[0]}"
     return keys
+
+
+def _named(report: Report, by: By, key: str) -> str:
+    """A key, after which a tenant's own name follows."""
+    label = _printable(report.label(by, key))
+    return f"{_printable(key)} · {label}" if by == "tenant" and label != _printable(key) else label
 
 
 def _printable(text: str) -> str:

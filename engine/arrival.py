@@ -4,6 +4,9 @@ from typing import NamedTuple
 
 from ..events import FinishReason, Tier
 
+LATEST_NS = 7_258_118_400_000_000_000
+"""The first instant of 2200, UTC: later ones are typing errors, and nanoseconds do not count much further."""
+
 
 class Arrival(NamedTuple):
     """A request and, because this is a replay, what it will turn out to generate. Times are UTC nanoseconds."""

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import defaultdict
+from heapq import heappop, heappush
 from operator import attrgetter
 
-from ..events import Tier
+from ..events import DecodeGroup, Tier
 from .cell import CellKey
 from .sequence import Sequence
 
@@ -49,6 +50,8 @@ class Decoders:
         self._groups: dict[tuple[str, Tier], Group] = {}
         self._crossings = [0] * block_size
         self._leaving: defaultdict[int, list[Sequence]] = defaultdict(list)
+        self._last_steps: list[int] = []
+        """A heap of all keys that `_leaving` has or had."""
 
     @property
     def blocks_needed(self) -> int:
@@ -64,7 +67,10 @@ class Decoders:
         seq.decoding_in = self
         seq.joined_step = self.step
         seq.joined_shared = self._shared
-        self._leaving[self._last_step(seq)].append(seq)
+        last = self._last_step(seq)
+        if last not in self._leaving:
+            heappush(self._last_steps, last)
+        self._leaving[last].append(seq)
 
     def leave(self, seq: Sequence) -> None:
         """Settle a sequence and take it out, before its end or at it."""
@@ -91,26 +97,62 @@ class Decoders:
         seq.joined_step = self.step
         seq.joined_shared = self._shared
 
-    def allocate(self) -> int:
-        """Hand the blocks of the coming step to those who need one; returns how many."""
-        slot = self.step % self._block_size
-        blocks = self._crossings[slot]
+    def allocate(self, steps: int = 1) -> int:
+        """Hand the blocks of the coming steps to those who need one; returns how many."""
+        blocks = self._crossed(self._crossings, self.seqs, steps)
         if blocks:
             for group in self.active:
-                group.blocks += group.crossings[slot]
+                group.blocks += self._crossed(group.crossings, group.seqs, steps)
         return blocks
 
-    def advance(self, shared_units: int) -> list[Sequence]:
-        """Let one step pass. Returns who got its last token.
+    def advance(self, shared_units: int, steps: int = 1) -> list[Sequence]:
+        """Let steps pass, at most up to the first that is somebody's last. Returns who got its last token.
 
-        `shared_units` is what each row owes of the time that all share.
+        `shared_units` is what each row of a step owes of the time that all share.
         """
-        self._shared += shared_units
-        self.seen += self.seqs
+        self._shared += shared_units * steps
+        self.seen += self.seqs * steps
         for group in self.active:
-            group.seen += group.seqs
-        self.step += 1
+            group.seen += group.seqs * steps
+        self.step += steps
         return self._leaving.pop(self.step - 1, [])
+
+    def steps_alike(self, spare_blocks: int) -> int:
+        """Coming steps up to the first that is somebody's last, as many as take at most `spare_blocks` KV blocks."""
+        while self._last_steps[0] not in self._leaving:
+            heappop(self._last_steps)
+        steps = self._last_steps[0] - self.step + 1
+        if self._crossed(self._crossings, self.seqs, steps) <= spare_blocks:
+            return steps
+        steps = spare_blocks // self.seqs * self._block_size
+        while self._crossed(self._crossings, self.seqs, steps + 1) <= spare_blocks:
+            steps += 1
+        return steps
+
+    def groups(self) -> tuple[DecodeGroup, ...]:
+        """The groups as they enter the coming step."""
+        now = self.step % self._block_size
+        return tuple(
+            DecodeGroup(
+                group.cell_key.tenant_id,
+                group.cell_key.tier,
+                group.seqs,
+                group.seen,
+                group.blocks,
+                (*group.crossings[now:], *group.crossings[:now]),
+            )
+            for group in self.active
+        )
+
+    def _crossed(self, crossings: list[int], seqs: int, steps: int) -> int:
+        """KV blocks that the coming steps add: each of `seqs` sequences enters a new one once in `block_size` steps."""
+        size = self._block_size
+        cycles, rest = divmod(steps, size)
+        if not rest:
+            return cycles * seqs
+        first = self.step % size
+        wrapped = max(0, first + rest - size)
+        return cycles * seqs + sum(crossings[first : first + rest]) + sum(crossings[:wrapped])
 
     def _group(self, seq: Sequence) -> Group:
         key = (seq.arrival.tenant_id, seq.arrival.tier)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import heapq
+from bisect import bisect_left
 
-from ..events import FinishReason, Sink
+from ..events import DecodeRun, FinishReason, Sink
 from ..roofline.step_model import UNIT_BITS
 from .arrival import Arrival
 from .block_pool import BlockPool
@@ -22,8 +23,8 @@ from .waiting import WaitingQueue
 class Engine:
     """One replica, from its start at `started_ns` (UTC) on. It tells `sink` what it does; it owns its clock.
 
-    Drive it with `add`, `step` and, when a step finds nobody to carry, `idle_until`; `replay` does that for a whole
-    workload. Same inputs, same events.
+    Drive it with `add`, `step` (or `leap`, many steps at once) and, when a step finds nobody to carry, `idle_until`;
+    `replay` does that for a whole workload. Same inputs, same events.
     """
 
     def __init__(self, config: EngineConfig, sink: Sink, started_ns: int) -> None:
@@ -35,6 +36,7 @@ class Engine:
         self._waiting = WaitingQueue()
         self._scheduler = scheduler_for(config, self._waiting, self._riders)
         self._recorder = Recorder(config, sink, started_ns)
+        self._can_leap = self._recorder.can_leap
         self._served: dict[str, Sequence] = {}
         self._hang_ups: list[tuple[int, str]] = []
         self._base_ns = started_ns
@@ -102,6 +104,30 @@ class Engine:
         self._advance(schedule.chunks, load, units, started_ns)
         return True
 
+    def leap(self, until_ns: int | None) -> int:
+        """Run the coming steps at once while all they do is decode for the same riders; returns how many that were.
+
+        0: the coming step does more than that, so call `step`. The last of the steps is the first that ends at
+        `until_ns` (None: never) or later. Needs a sink that is a `DecodeSink`; the steps are the same as one by one.
+        """
+        if self._hang_ups:
+            self._drop_hung_up()
+        steady = self._scheduler.steady() if self._can_leap else None
+        if steady is None:
+            return 0
+        steps = self._steps_until(until_ns, self._decoders.steps_alike(steady.spare_blocks))
+        if not steps:
+            return 0
+        run = self._decode_run(steps, steady.held_by)
+        self._clock += self._units(run.base_units, steps)
+        self._now_ns = self._base_ns + (self._clock >> UNIT_BITS)
+        self._pool.allocate(self._decoders.allocate(steps))
+        self._recorder.decodes(run, self._now_ns)
+        model, riders = self.config.step_model, self._decoders.seqs
+        shared_units = model.overhead // riders + model.linear(riders) // riders
+        self._get_off(self._decoders.advance(shared_units, steps))
+        return steps
+
     def idle_until(self, at_ns: int) -> None:
         """Let time pass without a step, up to `at_ns` (UTC). The past is no error: the clock stays.
 
@@ -126,6 +152,37 @@ class Engine:
         """Recount all seats, tokens and KV blocks; raises `IntegrityError` when the books do not balance."""
         check_integrity(self._served, self._waiting, self._riders)
 
+    def _units(self, base_units: int, steps: int) -> int:
+        """Clock units that the coming steps take when all they do is decode."""
+        decoders = self._decoders
+        seen = decoders.seen * steps + decoders.seqs * steps * (steps - 1) // 2
+        return base_units * steps + self._token_units * seen
+
+    def _steps_until(self, until_ns: int | None, most: int) -> int:
+        """The fewest decode steps that reach `until_ns` or the next hang-up, but not more than `most`."""
+        ends = [self._hang_ups[0][0]] if self._hang_ups else []
+        ends += [] if until_ns is None else [until_ns]
+        if not ends or not most:
+            return most
+        left = ((min(ends) - self._base_ns) << UNIT_BITS) - self._clock
+        base_units = self.config.step_model.step(self._decoders.seqs, 0)
+        return min(most, 1 + bisect_left(range(1, most + 1), left, key=lambda steps: self._units(base_units, steps)))
+
+    def _decode_run(self, steps: int, held_by: str | None) -> DecodeRun:
+        return DecodeRun(
+            first_seq=self._recorder.steps,
+            steps=steps,
+            base_ns=self._base_ns,
+            clock=self._clock,
+            base_units=self.config.step_model.step(self._decoders.seqs, 0),
+            token_units=self._token_units,
+            idle_before_ns=self._now_ns - self._recorder.last_end_ns,
+            waiting=len(self._waiting),
+            held_by=held_by,
+            kv_blocks_total=self._pool.total,
+            groups=self._decoders.groups(),
+        )
+
     def _drop_hung_up(self) -> None:
         while self._hang_ups and self._hang_ups[0][0] <= self._now_ns:
             self.abort(heapq.heappop(self._hang_ups)[1])
@@ -142,6 +199,9 @@ class Engine:
                 seq.scheduled_ns = started_ns
             if seq.num_computed == seq.num_tokens and self._sample(seq):
                 done.append(seq)
+        self._get_off(done)
+
+    def _get_off(self, done: list[Sequence]) -> None:
         for seq in done:
             self._riders.leave(seq)
             self._end(seq, seq.arrival.natural_end)

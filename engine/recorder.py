@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..events import FinishReason, Request, Share, Sink, Step
+from ..events import DecodeRun, DecodeSink, FinishReason, Request, Share, Sink, Step
 from ..roofline.step_model import UNIT_BITS
 from .config import EngineConfig
 from .load import Load
@@ -13,7 +13,7 @@ from .sequence import Sequence
 class Recorder:
     """Tells one run to a sink: its life, its steps with their cells, and its requests.
 
-    `told_ns` is the instant up to which everything has been told.
+    `told_ns` is the instant up to which everything has been told, `last_end_ns` the end of the last step.
     """
 
     def __init__(self, config: EngineConfig, sink: Sink, started_ns: int) -> None:
@@ -22,9 +22,15 @@ class Recorder:
         self._config = config
         self._usable_blocks = config.usable_blocks
         self._sink = sink
+        self._leap_sink = sink if isinstance(sink, DecodeSink) else None
         self._run = config.run(started_ns)
-        self._last_end_ns = started_ns
+        self.last_end_ns = started_ns
         sink.run(self._run)
+
+    @property
+    def can_leap(self) -> bool:
+        """Whether the sink takes runs of decode steps."""
+        return self._leap_sink is not None
 
     def heartbeat(self, now_ns: int) -> None:
         """Tell that nothing happened up to now beyond what was told."""
@@ -34,6 +40,14 @@ class Recorder:
     def end(self) -> None:
         """Tell that the run ended with the last thing told."""
         self._sink.run(self._run._replace(heartbeat_ns=self.told_ns, ended_ns=self.told_ns))
+
+    def decodes(self, run: DecodeRun, ended_ns: int) -> None:
+        """Tell a run of decode steps that ended at `ended_ns` (UTC)."""
+        if self._leap_sink is None:
+            raise TypeError("the sink takes no runs of decode steps")
+        self._leap_sink.decodes(run)
+        self.steps += run.steps
+        self.told_ns = self.last_end_ns = ended_ns
 
     def step(self, started_ns: int, ended_ns: int, schedule: Schedule, load: Load, waiting: int) -> None:
         """Tell a step from `started_ns` to `ended_ns` (UTC) that left `waiting` requests in the queue."""
@@ -45,7 +59,7 @@ class Recorder:
             self.steps,
             started_ns,
             duration_ns,
-            started_ns - self._last_end_ns,  # idle_before_ns
+            started_ns - self.last_end_ns,  # idle_before_ns
             config.gpus,
             None,  # prefill_ns: costing splits the duration
             None,  # decode_ns
@@ -69,7 +83,7 @@ class Recorder:
         )
         self._sink.step(record, self._shares(load, started_ns, duration_ns))
         self.steps += 1
-        self._last_end_ns = self.told_ns = ended_ns
+        self.told_ns = self.last_end_ns = ended_ns
 
     def request(self, seq: Sequence, finished_ns: int, reason: FinishReason) -> None:
         """Tell that a request ended."""

@@ -64,14 +64,20 @@ class _Replay:
             if self._pace is not None:
                 self._follow(self._pace)
             with self._shield:
-                stepped = self._engine.step()
-            if stepped:
-                self._count_step()
+                steps = self._advance(coming)
+            if steps:
+                self._count(steps)
                 continue
             wakes_ns = self._wakes_ns(coming)
             if wakes_ns is None:
                 break
             self._idle_until(wakes_ns)
+
+    def _advance(self, coming: Arrival | None) -> int:
+        """One step, or at full speed many at once; returns how many."""
+        if self._pace is None and (steps := self._engine.leap(None if coming is None else coming.arrived_ns)):
+            return steps
+        return int(self._engine.step())
 
     def _feed(self, coming: Arrival | None) -> Arrival | None:
         """Add what has arrived by now; returns the first that has not."""
@@ -108,9 +114,10 @@ class _Replay:
                 return
             pace.sleep_towards(self._engine.now_ns)
 
-    def _count_step(self) -> None:
-        self._steps += 1
-        if self._steps % STEPS_PER_TICK == 0:
+    def _count(self, steps: int) -> None:
+        self._steps += steps
+        if self._steps >= STEPS_PER_TICK:
+            self._steps = 0
             self._tick()
 
     def _tick(self) -> None:

@@ -1,40 +1,64 @@
 """The vocabulary: what engines tell, what costing makes of it, and the tables that keep it."""
 
 from .batch import Batch, Progress
+from .budget import BUDGETS, Budget
+from .capacity import CAPACITIES, Capacity
+from .closing import CLOSINGS, Closing
+from .decode_run import DecodeGroup, DecodeRun, DecodeSink
 from .ledger import LEDGER, MINUTE_NS, Account, LedgerLine
-from .rate import RATES, Rate
+from .price import PRICES, TokenPrice
+from .rate import RATES, Rate, RateScope
 from .request import REQUESTS, FinishReason, Request, Tier
 from .run import RUNS, Clock, Run
 from .sink import Sink
 from .step import SHARES, STEPS, Basis, Phase, Share, Step
 from .table import Column, Table
+from .tenant import API_KEYS, TENANTS, ApiKey, Tenant
 
 EVENT_TABLES = (RUNS, STEPS, SHARES, REQUESTS, LEDGER)
+SETTING_TABLES = (RATES, CAPACITIES, TENANTS, API_KEYS, PRICES, BUDGETS, CLOSINGS)
 
 __all__ = [
+    "API_KEYS",
+    "BUDGETS",
+    "CAPACITIES",
+    "CLOSINGS",
     "EVENT_TABLES",
     "LEDGER",
     "MINUTE_NS",
+    "PRICES",
     "RATES",
     "REQUESTS",
     "RUNS",
+    "SETTING_TABLES",
     "SHARES",
     "STEPS",
+    "TENANTS",
     "Account",
+    "ApiKey",
     "Basis",
     "Batch",
+    "Budget",
+    "Capacity",
     "Clock",
+    "Closing",
     "Column",
+    "DecodeGroup",
+    "DecodeRun",
+    "DecodeSink",
     "FinishReason",
     "LedgerLine",
     "Phase",
     "Progress",
     "Rate",
+    "RateScope",
     "Request",
     "Run",
     "Share",
     "Sink",
     "Step",
     "Table",
+    "Tenant",
     "Tier",
+    "TokenPrice",
 ]

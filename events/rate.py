@@ -1,19 +1,26 @@
 """A rate: what an hour of GPU costs, and from when to when."""
 
-from typing import Annotated, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 from .table import Table, col
 
+RateScope = Literal["any", "gpu_type", "host", "engine"]
+
 
 class Rate(NamedTuple):
-    """Price of one GPU-hour for a GPU type ("*" for any), valid in [from, to), from whole minutes."""
+    """Price of one GPU-hour for what `scope` and `name` say, valid in [from, to), from whole minutes.
 
-    gpu_type: Annotated[str, col("", 'GPU type as `roofline` spells it, or "*" for any')]
+    The narrowest scope that fits wins: engine, host, gpu_type, any.
+    """
+
+    scope: Annotated[str, col("", "what the rate is for: any, gpu_type, host or engine")]
+    name: Annotated[str, col("", "the GPU type (as `roofline` spells it), host or engine; empty for any")]
     currency: Annotated[str, col("", "ISO 4217 code")]
-    per_gpu_hour: Annotated[str, col("currency/GPU·h", "price as decimal text; never a float")]
-    from_ns: Annotated[int, col("ns", "first instant it holds, UTC")]
+    per_gpu_hour: Annotated[str, col("currency/GPU·h", "price as exact decimal text or a fraction p/q; never a float")]
+    terms: Annotated[str | None, col("", "terms of ownership that the price was computed from, as JSON; null: a price")]
+    from_ns: Annotated[int, col("ns", "first instant it holds, UTC; a whole minute")]
     to_ns: Annotated[int | None, col("ns", "first instant it no longer holds; null: open")]
     note: Annotated[str, col("", 'where it comes from, e.g. "example"')]
 
 
-RATES = Table("rates", Rate, key=("gpu_type", "from_ns"), time="from_ns", sort=("gpu_type", "from_ns"))
+RATES = Table("rates", Rate, key=("scope", "name", "from_ns"), time="from_ns", sort=("scope", "name", "from_ns"))

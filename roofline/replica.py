@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from .errors import SpecError
 from .gpu import Gpu
-from .model import Model, weight_bytes
+from .model import WEIGHT_BYTES, Model, weight_bytes
 from .step_model import StepModel
 
 MEMORY_UTILISATION = 0.9
@@ -64,7 +64,10 @@ class Replica:
         resident = self.model.resident_bytes(self.weights)
         tp = next((n for n in (2, 4, 8, 16) if n > self.tp and self._usable // self.tp * n > 1.1 * resident), None)
         wider = f"use --tp {tp}" if tp else "use more GPUs"
-        return wider if self.weights == "int4" else f"{wider}, smaller weights (--weights fp8 or int4) or a larger GPU"
+        smaller = [name for name, size in WEIGHT_BYTES.items() if size < WEIGHT_BYTES[self.weights] and name != "int8"]
+        if not smaller:
+            return f"{wider} or a larger GPU"
+        return f"{wider}, smaller weights (--weights {' or '.join(smaller)}) or a larger GPU"
 
     def step_model(self) -> StepModel:
         """Integer constants of the step time, from datasheet peaks times fitted efficiencies.

@@ -58,6 +58,16 @@ class Database:
             finally:
                 raw.close()
 
+    def vacuum(self) -> None:
+        """Write the database anew without the free pages in which dropped rows still stand, and empty the log."""
+        with self._plain_words("write"):
+            raw = self._engine.raw_connection()
+            try:
+                raw.cursor().execute("VACUUM")
+            finally:
+                raw.close()
+        self.checkpoint()
+
     def close(self) -> None:
         """Close every connection."""
         self._engine.dispose()

@@ -27,5 +27,9 @@ class OverlapError(StoreError):
     """Two runs of one engine claim the same time; nothing was recorded."""
 
 
+class ClosedError(StoreError):
+    """The time of a closed period cannot be closed again or opened; nothing was changed."""
+
+
 class ArchiveBusyError(StoreError):
     """Somebody reads the archive, so no file of it can be removed now."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 DAY_NS = 86_400_000_000_000
 TEMP_PREFIX = ".tmp-"
 _EPOCH = date(1970, 1, 1)
+_EPOCH_INSTANT = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,13 @@ class Layout:
 def day_of(at_ns: int) -> str:
     """The UTC date of an instant, as YYYY-MM-DD."""
     return (_EPOCH + timedelta(days=at_ns // DAY_NS)).isoformat()
+
+
+def instant_text(at_ns: int) -> str:
+    """An instant as `2026-01-01T00:00:00Z`, with a fraction where it has one."""
+    seconds, fraction = divmod(at_ns, 10**9)
+    text = (_EPOCH_INSTANT + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%S")
+    return f"{text}.{fraction:09}Z" if fraction else f"{text}Z"
 
 
 def temp_of(path: Path) -> Path:

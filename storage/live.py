@@ -8,11 +8,12 @@ from typing import Any
 
 from sqlalchemy import func, select
 
-from ..events import REQUESTS, SHARES, STEPS, Rate, Request, Run, Share, Step, Table
-from . import rates, runs
+from ..events import RATES, REQUESTS, SHARES, STEPS, Rate, Request, Run, Share, Step, Table
+from . import runs
 from .layout import Layout
 from .migrations import open_checked
 from .rows import records
+from .settings import Settings
 from .tables import SQL_TABLES
 
 
@@ -32,9 +33,13 @@ class LiveReader:
             return runs.all_runs(connection)
 
     def rates(self) -> list[Rate]:
-        """Every rate, by GPU type and start."""
+        """Every rate, by what it is for and start."""
+        return self.settings(RATES)
+
+    def settings(self, table: Table) -> list[Any]:
+        """Every record of one of the SETTING_TABLES, in the table's order."""
         with self._database.reading() as connection:
-            return rates.all_rates(connection)
+            return Settings(connection).all(table)
 
     def newest_ns(self) -> int | None:
         """The newest instant that any run has told about; None without runs."""

@@ -1,10 +1,10 @@
-"""Schema versions: a new store gets the newest tables, an older one is brought up step by step."""
+"""Migrations: a new store gets the newest tables, an older one is brought up step by step."""
 
 from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 
@@ -14,22 +14,7 @@ from .database import Database
 from .errors import StoreError, StoreNotFoundError
 from .layout import open_private_file
 from .tables import METADATA, SCHEMA_VERSION
-
-Migration = Callable[[Connection], None]
-
-BASE = 1
-MIGRATIONS: dict[int, Migration] = {}
-"""Schema version → how to get there from the version before."""
-
-
-def migration(version: int, registry: dict[int, Migration] = MIGRATIONS) -> Callable[[Migration], Migration]:
-    """Register how a store reaches `version` from the one before: `@migration(2)`; each runs in its own transaction."""
-
-    def register(function: Migration) -> Migration:
-        registry[version] = function
-        return function
-
-    return register
+from .versions import BASE, MIGRATIONS, Migration
 
 
 def create_database(file: Path) -> None:
@@ -106,7 +91,7 @@ def check_version(database: Database, migrations: Mapping[int, Migration] = MIGR
     if found < newest:
         raise StoreError(
             f"{database.file} was written by an older Farebox (schema {found}, this one reads {newest}):"
-            " record into it once with this version, which upgrades it"
+            f" `farebox archive {database.file.parent}` brings it up to date"
         )
 
 

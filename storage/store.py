@@ -8,12 +8,12 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy.exc import IntegrityError
 
-from ..events import REQUESTS, STEPS, Batch, Progress, Rate, Run, Table
-from . import compaction, handover, history, hot, progress, rates, runs
+from ..events import RATES, REQUESTS, STEPS, Batch, Progress, Rate, Run, Table
+from . import compaction, erasure, handover, history, hot, progress, runs
 from .archive import sweep
 from .database import Database
 from .errors import DuplicateError, StoreError
@@ -22,6 +22,7 @@ from .layout import Layout, make_private_folder
 from .lock import WriterLock
 from .migrations import open_checked, open_migrated
 from .query import Query
+from .settings import Settings
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,12 +30,15 @@ if TYPE_CHECKING:
 _WAL_LIMIT = 16 * 2**20
 
 
-def create_store(path: str | Path) -> Store:
-    """Open a store for recording, making it when there is none.
+def create_store(path: str | Path, *, make: bool = True) -> Store:
+    """Open a store for recording, bringing an older one up to date; when there is none it is made (or, if not to
+    `make`, missed: StoreNotFoundError).
 
     Raises StoreLockedError while another process records into it, StoreError when the folder cannot be used.
     """
     layout = Layout(Path(path))
+    if not make:
+        Database(layout.database).close()
     try:
         _refuse_other_folders(layout)
         make_private_folder(layout.root)
@@ -139,15 +143,43 @@ class Store:
         with self._database.reading() as connection:
             return runs.all_runs(connection)
 
-    def rates(self) -> list[Rate]:
-        """Every rate, by GPU type and start."""
+    def erase_requests(self, tenant_id: str) -> int:
+        """Remove a tenant's requests from hot and archive, for good; returns how many. Shares and sums stay.
+
+        Raises StoreError when a file cannot be read or goes on being read; what was erased until then stays erased.
+        """
+        with self._recording():
+            self.roll()
+            return erasure.erase_requests(self._layout, self._database, tenant_id)
+
+    def settings(self, table: Table) -> list[Any]:
+        """Every record of one of the SETTING_TABLES, in the table's order."""
         with self._database.reading() as connection:
-            return rates.all_rates(connection)
+            return Settings(connection).all(table)
+
+    @contextmanager
+    def changing(self) -> Generator[Settings, None, None]:
+        """Look at settings and change them in one transaction; works beside a recording process."""
+        with self._database.writing() as connection:
+            yield Settings(connection)
+
+    def put(self, table: Table, record: tuple[Any, ...]) -> None:
+        """Insert a setting, or replace the one of the same key; ClosedError for time that is closed already."""
+        with self.changing() as settings:
+            settings.put(table, record)
+
+    def remove(self, table: Table, key: Sequence[Any]) -> bool:
+        """Remove the setting of a key (values in the order of `table.key`); False when there is none."""
+        with self.changing() as settings:
+            return settings.remove(table, key)
+
+    def rates(self) -> list[Rate]:
+        """Every rate, by what it is for and start."""
+        return self.settings(RATES)
 
     def put_rate(self, rate: Rate) -> None:
-        """Insert a rate, or replace the one of the same GPU type and start; works beside a recording process."""
-        with self._database.writing() as connection:
-            rates.put_rate(connection, rate)
+        """Insert a rate, or replace the one for the same thing and start."""
+        self.put(RATES, rate)
 
     def read(
         self,

@@ -16,12 +16,12 @@ from sqlalchemy import (
 )
 from sqlalchemy import Table as SqlTable
 
-from ..events import LEDGER, RATES, REQUESTS, RUNS, SHARES, STEPS, Table
+from ..events import LEDGER, REQUESTS, RUNS, SETTING_TABLES, SHARES, STEPS, Table
 
 METADATA = MetaData()
 
 ROLLED = (STEPS, SHARES, REQUESTS, LEDGER)
-"""Tables whose rows move from hot to archive; runs and rates are few and stay."""
+"""Tables whose rows move from hot to archive; runs and settings are few and stay."""
 
 _CHECKED = (STEPS, REQUESTS)
 _ROW_ID = BigInteger().with_variant(Integer(), "sqlite")
@@ -48,10 +48,9 @@ def _keyed(table: Table, *extra: Column[bool]) -> SqlTable:
     return SqlTable(table.name, METADATA, *_columns(table), *extra, PrimaryKeyConstraint(*table.key))
 
 
-SQL_TABLES: dict[str, SqlTable] = {t.name: _rolled(t) for t in ROLLED} | {
-    RUNS.name: _keyed(RUNS, Column("archived", Boolean(), nullable=False, server_default=false())),
-    RATES.name: _keyed(RATES),
-}
+SQL_TABLES: dict[str, SqlTable] = {t.name: _rolled(t) for t in ROLLED}
+SQL_TABLES[RUNS.name] = _keyed(RUNS, Column("archived", Boolean(), nullable=False, server_default=false()))
+SQL_TABLES.update({t.name: _keyed(t) for t in SETTING_TABLES})
 
 FILES = SqlTable(
     "files",

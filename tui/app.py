@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable
 from contextlib import closing
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
     OpenFeed = Callable[[Reader], Feed]
 
 POLL_S = 0.5
+END_SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 RETRY_S = 1.0
 
 
@@ -72,6 +76,7 @@ class FareboxApp(App[None]):
     DEFAULT_MODE = "live"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "quit", "Quit", tooltip="Leave; the engine and its records go on"),
+        Binding("ctrl+z", "suspend_process", "Suspend", show=False),
         Binding("p", "pause", "Pause", tooltip="Hold the figures; reading goes on"),
         Binding("question_mark", "help", "Help", key_display="?", tooltip="What every figure means"),
     ]
@@ -95,6 +100,14 @@ class FareboxApp(App[None]):
         self._notice: Line | None = [("opening the store", "label")]
         self._failing_since_ns: int | None = None
         self._stopping = Event()
+
+    def on_mount(self) -> None:
+        """Leave the terminal clean when somebody ends the process."""
+        if threading.current_thread() is not threading.main_thread():
+            return
+        loop = asyncio.get_running_loop()
+        for number in END_SIGNALS:
+            loop.add_signal_handler(number, self.exit, None, 128 + number)
 
     def on_ready(self) -> None:
         """Paint first, read then."""

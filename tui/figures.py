@@ -136,7 +136,7 @@ def _costs(fold: Fold, context: Context, accounts: Accounts, usage: dict[tuple[s
 
     nothing: list[int | None] = [None] * len(usage)
     try:
-        rate = find_rate(context.rates, fold.run.gpu_type, context.now_ns)
+        rate = find_rate(context.rates, fold.run.gpu_type, context.now_ns, fold.run.host, fold.run.engine_id)
         price = price_of(rate.per_gpu_hour) if rate else None
     except RateError as error:
         return Costs(None, str(error), None, "GPU-ms", nothing)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..riders import Chunk
 from ..sequence import Sequence
-from .scheduler import Schedule, Scheduler
+from .scheduler import Schedule, Scheduler, Steady
 
 
 class ContinuousScheduler(Scheduler):
@@ -26,6 +26,18 @@ class ContinuousScheduler(Scheduler):
             budget -= chunk.rows
         held_by = None if preemptions else self._admit(budget, chunks)
         return Schedule(chunks, preemptions, held_by)
+
+    def steady(self) -> Steady | None:
+        """See `Scheduler`. The head of the queue stays while seats, budget or KV blocks are short, or a cap holds."""
+        riders, head = self.riders, self.waiting.head
+        steady = super().steady()
+        if steady is None or head is None or len(riders) >= self.seats or riders.decoders.seqs >= self.token_budget:
+            return steady
+        spare = steady.spare_blocks - riders.pool.blocks_for(head.num_tokens)
+        if spare < riders.decoders.blocks_needed:
+            return steady
+        fast = self._fast_at_cap()
+        return None if fast is None else Steady(spare, fast.arrival.tenant_id)
 
     def _make_room(self) -> int:
         """Preempt the newest riders until the others' next rows fit into the KV cache."""

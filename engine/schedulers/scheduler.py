@@ -18,6 +18,13 @@ class Schedule(NamedTuple):
     held_by: str | None = None
 
 
+class Steady(NamedTuple):
+    """Nothing but decoding happens until somebody gets off, or more than `spare_blocks` KV blocks are taken."""
+
+    spare_blocks: int
+    held_by: str | None = None
+
+
 class Scheduler(ABC):
     """Decides before each step who boards, who is put off, and how many rows everybody gets."""
 
@@ -31,6 +38,12 @@ class Scheduler(ABC):
     @abstractmethod
     def schedule(self, now_ns: int) -> Schedule:
         """Change the queue and the riders for the step that starts now, and allocate its KV blocks."""
+
+    def steady(self) -> Steady | None:
+        """Whether the coming steps are alike: everybody on board decodes, and nobody boards until somebody gets off."""
+        if not self.riders or self.riders.prefilling:
+            return None
+        return Steady(self.riders.pool.free)
 
     def wakes_ns(self) -> int | None:
         """When an engine that nobody rides will board somebody without a further arrival; None: never."""

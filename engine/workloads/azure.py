@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 
-from ..arrival import Arrival
+from ..arrival import LATEST_NS, Arrival
 from .errors import WorkloadError
 
 COLUMNS = ("TIMESTAMP", "ContextTokens", "GeneratedTokens")
@@ -70,6 +70,8 @@ def _instant(path: Path, number: int, text: str) -> int:
         whole_s = _minute_s(minute) + int(second)
     except ValueError as error:
         raise WorkloadError(path, number, f'{COLUMNS[0]} "{text}" is not a time ({error})') from error
+    if not 0 <= whole_s < LATEST_NS // _NS_PER_S:
+        raise WorkloadError(path, number, f'{COLUMNS[0]} "{text}" is not between 1970 and 2200')
     return whole_s * _NS_PER_S + int((fraction or "0").ljust(9, "0"))
 
 

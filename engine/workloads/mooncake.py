@@ -11,6 +11,7 @@ from ..arrival import Arrival
 from .errors import WorkloadError
 
 _NS_PER_MS = 1_000_000
+_MOST = 10**12
 
 
 def read(path: str | Path, tenant: str = "mooncake", start_ns: int = 0) -> Iterator[Arrival]:
@@ -40,6 +41,8 @@ def _arrival(path: Path, number: int, line: str, tenant: str, row: int, start_ns
         record = json.loads(line)
     except json.JSONDecodeError as error:
         raise WorkloadError(path, number, f"not JSON ({error.msg} at column {error.colno})") from error
+    except (RecursionError, ValueError) as error:
+        raise WorkloadError(path, number, "nested too deeply or a number too long to be a trace") from error
     if not isinstance(record, dict):
         raise WorkloadError(path, number, "not a JSON object")
     fields = cast("dict[str, Any]", record)
@@ -59,8 +62,8 @@ def _count(path: Path, number: int, fields: dict[str, Any], name: str, at_least:
     if type(value) is not int:
         found = "is missing" if name not in fields else f"{json.dumps(value)} is not a whole number"
         raise WorkloadError(path, number, f"{name} {found}")
-    if value < at_least:
-        raise WorkloadError(path, number, f"{name} is {value}; it must be at least {at_least}")
+    if not at_least <= value < _MOST:
+        raise WorkloadError(path, number, f"{name} is {value}; it must be at least {at_least} and below 10¹²")
     return value
 
 

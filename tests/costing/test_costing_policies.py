@@ -4,11 +4,14 @@ from fractions import Fraction
 from itertools import combinations, permutations
 
 import pytest
-from costing_helpers import US, case_a, case_b, make_cell, make_model
+from costing_helpers import US, case_a, case_b, make_cell, make_model, make_step
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from farebox.costing.policies import POLICIES, marginal, roofline, shapley, split
+from farebox.costing.policies import POLICIES, PolicyError, marginal, roofline, shapley, split
+from farebox.costing.rule import SplitError
+from farebox.costing.shares import split_steps
+from farebox.events import SHARES, STEPS
 
 MODEL = make_model()
 
@@ -44,7 +47,7 @@ def test_marginal_is_a_signal_and_not_a_bill():
 
 
 def test_an_unknown_policy_is_an_error():
-    with pytest.raises(KeyError):
+    with pytest.raises(PolicyError, match="choose from roofline"):
         split("fair", case_a(), MODEL, 1)
 
 
@@ -135,3 +138,67 @@ def test_no_group_pays_more_than_riding_alone(values, model):
         for group in combinations(range(len(cells)), size):
             alone = time([cells[i] for i in group], model)
             assert sum(weights[i] for i in group) <= alone + 2 * size
+
+
+def split_by_columns(policy, steps, model):
+    tables = STEPS.to_arrow(step for step, _ in steps), SHARES.to_arrow(cell for _, cells in steps for cell in cells)
+    filled, shares = split_steps(*tables, model, True, policy)
+    assert sum(filled["prefill_ns"].to_pylist()) + sum(filled["decode_ns"].to_pylist()) == sum(
+        step.duration_ns for step, _ in steps
+    )
+    return shares["gpu_ns"].to_pylist()
+
+
+seqs_of = st.one_of(st.integers(0, 70), st.integers(0, 4), st.just(0), st.just(2**31))
+rows_of = st.one_of(st.integers(0, 40), st.integers(0, 3000), st.just(2**30))
+any_attn = st.one_of(st.integers(0, 10**12), st.integers(0, 2**55))
+any_model = st.builds(
+    make_model,
+    st.integers(0, 2**40),
+    st.one_of(st.integers(0, 2**43), st.just(0), st.just(2**55)),
+    st.one_of(st.integers(0, 2**36), st.just(0)),
+    st.integers(0, 2**20),
+)
+
+
+def may_be_counted(cells, model):
+    """Whether the exact Shapley value of so many memory-bound crowds ends within this test."""
+    rows, seqs = sum(c.rows for c in cells), sum(max(c.seqs, 1) for c in cells)
+    return model.row * rows <= model.weights or (seqs <= 150 and len(cells) <= 3) or not model.weights
+
+
+@settings(max_examples=80)
+@given(st.data(), any_model, st.sampled_from(sorted(POLICIES)))
+def test_columns_follow_every_policy_as_cells_do(data, model, policy):
+    steps = []
+    for seq in range(data.draw(st.integers(0, 4))):
+        cells = [
+            make_cell(step_seq=seq, tenant_id=f"t{i // 2}", phase=("decode", "prefill")[i % 2], seqs=s, rows=r, attn=a)
+            for i, (s, r, a) in enumerate(
+                data.draw(st.lists(st.tuples(seqs_of, rows_of, any_attn), min_size=1, max_size=5))
+            )
+        ]
+        if policy == "shapley" and not may_be_counted(cells, model):
+            cells = [cell._replace(seqs=cell.seqs % 9, rows=cell.rows % 60) for cell in cells[:3]]
+        duration, gpus = data.draw(st.integers(0, 2**40)), data.draw(st.integers(1, 8))
+        steps.append((make_step(step_seq=seq, duration_ns=duration, gpus=gpus), cells))
+    expected = [split(policy, cells, model, step.duration_ns, step.gpus) for step, cells in steps]
+    assert split_by_columns(policy, steps, model) == [ns for one in expected for ns in one]
+
+
+def test_a_crowd_gets_its_shapley_value_beyond_the_columns_integers():
+    cells = [make_cell(tenant_id=f"{i}", seqs=300 + i, rows=50, attn=2**48 + i) for i in range(3)]
+    step = make_step(duration_ns=10**9 + 7)
+    expected = split("shapley", cells, MODEL, step.duration_ns)
+    assert split_by_columns("shapley", [(step, cells)], MODEL) == expected
+
+
+def test_policies_that_ask_the_model_say_so_when_there_is_none():
+    step = make_step(duration_ns=100)
+    assert split_by_columns("sequence", [(step, case_b())], None) == [25] * 4
+    for policy in ("tokens", "roofline"):
+        assert split_by_columns(policy, [(step, case_b())], None) == [0, 0, 0, 100]
+    with pytest.raises(SplitError, match="step 0: the shapley policy needs the step model"):
+        split_by_columns("shapley", [(step, case_b())], None)
+    with pytest.raises(PolicyError, match="no policy 'fair'"):
+        split_by_columns("fair", [(step, case_b())], MODEL)

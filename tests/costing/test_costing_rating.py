@@ -11,15 +11,17 @@ from farebox.costing.apportion import apportion, round_together
 from farebox.costing.rating import (
     RateError,
     amounts,
+    exact_price,
     find_rate,
     idle_weights,
     invoice,
     money_text,
+    ownership_rate,
     per_1k,
     price_of,
     spread,
 )
-from farebox.events import Rate
+from farebox.events import MINUTE_NS, Rate
 
 RATE = Decimal("3.99")
 BUSY = [1_200_000_000_001, 600_000_000_000]
@@ -27,8 +29,10 @@ OVERHEAD = 99_999_999_999
 IDLE = 3_600_000_000_000 - sum(BUSY) - OVERHEAD
 
 
-def rate(gpu_type="*", price="1", from_ns=0, to_ns=None, currency="USD"):
-    return Rate(gpu_type, currency, price, from_ns, to_ns, "")
+def rate(name="", price="1", start=0, end=None, currency="USD", scope=None):
+    """A rate that holds from minute `start` to minute `end`; for any GPU without a `name`."""
+    to_ns = None if end is None else end * MINUTE_NS
+    return Rate(scope or ("gpu_type" if name else "any"), name, currency, price, None, start * MINUTE_NS, to_ns, "")
 
 
 def test_the_hour_of_the_idle_case_is_rated_exactly():
@@ -110,26 +114,45 @@ def test_money_is_exact_text():
 
 def test_rates_hold_from_their_start_until_just_before_their_end():
     old, new = rate("H100", "2", 100, 200), rate("H100", "3", 200)
-    assert find_rate([new, old], "H100", 199) == old
-    assert find_rate([new, old], "H100", 200) == new
-    assert find_rate([new, old], "H100", 99) is None
-    assert find_rate([new, old], "A100", 150) is None
+    assert find_rate([new, old], "H100", 200 * MINUTE_NS - 1) == old
+    assert find_rate([new, old], "H100", 200 * MINUTE_NS) == new
+    assert find_rate([new, old], "H100", 100 * MINUTE_NS - 1) is None
+    assert find_rate([new, old], "A100", 150 * MINUTE_NS) is None
 
 
-def test_the_very_gpu_type_beats_any():
-    general, special = rate("*", "1"), rate("H100", "3", 100, 200)
-    assert find_rate([general, special], "H100", 150) == special
-    assert find_rate([general, special], "H100", 200) == general
-    assert find_rate([general, special], "A100", 150) == general
+def test_the_narrowest_scope_wins():
+    general, special = rate(price="1"), rate("H100", "2")
+    host, engine = rate("h", "3", scope="host"), rate("e", "4", 100, 200, scope="engine")
+    rates = [engine, host, special, general]
+    assert find_rate(rates, "H100", 150 * MINUTE_NS, "h", "e") == engine
+    assert find_rate(rates, "H100", 200 * MINUTE_NS, "h", "e") == host
+    assert find_rate(rates, "H100", 150 * MINUTE_NS, "other", "f") == special
+    assert find_rate(rates, "A100", 150 * MINUTE_NS) == general
 
 
 def test_overlapping_rates_are_refused():
-    with pytest.raises(RateError, match=r"two rates for H100 hold at 150: 2 USD and 3 EUR"):
+    with pytest.raises(RateError, match=r"two rates for gpu type H100 hold at 9000000000000: 2 USD and 3 EUR"):
         find_rate([rate("H100", "3", 150, None, "EUR"), rate("H100", "2", 100, 200)], "H100", 120)
-    with pytest.raises(RateError, match=r"two rates for \*"):
-        find_rate([rate("*", "3", 150), rate("*", "2", 100)], "H100", 120)
+    with pytest.raises(RateError, match="two rates for any GPU"):
+        find_rate([rate(price="3", start=150), rate(price="2", start=100)], "H100", 120)
     with pytest.raises(RateError, match="before it begins"):
-        find_rate([rate("*", "3", 150, 100)], "H100", 120)
+        find_rate([rate("", "3", 150, 100)], "H100", 120)
+
+
+def test_rates_start_and_end_on_whole_minutes():
+    with pytest.raises(RateError, match="whole minutes"):
+        find_rate([rate()._replace(from_ns=1)], "H100", 5)
+    with pytest.raises(RateError, match="whole minutes"):
+        find_rate([rate()._replace(to_ns=MINUTE_NS + 1)], "H100", 5)
+
+
+def test_owning_a_gpu_has_an_exact_price_per_calendar_hour():
+    price = ownership_rate(*map(Decimal, ("35000", "4", "1.3", "1.3", "0.10", "0.10")))
+    assert round(price, 6) == Fraction("1.567402")
+    assert exact_price(f"{price.numerator}/{price.denominator}") == price
+    assert f"{price_of(f'{price.numerator}/{price.denominator}'):.6f}" == "1.567402"
+    with pytest.raises(RateError, match="more than 0 years"):
+        ownership_rate(*map(Decimal, ("35000", "0", "1.3", "1.3", "0.10", "0.10")))
 
 
 @pytest.mark.parametrize("text", ["", "abc", "NaN", "Infinity", "-1"])

@@ -5,7 +5,8 @@ from costing_helpers import US, case_a, case_b, make_cell, make_model, make_step
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from farebox.costing.shares import SplitError, cell_weights, split_step, split_steps
+from farebox.costing.rule import SplitError, cell_weights, split_step
+from farebox.costing.shares import split_steps
 from farebox.events import SHARES, STEPS
 from farebox.roofline.step_model import UNITS_PER_NS, StepModel
 
@@ -127,7 +128,7 @@ def test_shares_add_up_to_the_step(values, model, duration, gpus):
     assert min(split_step(cells, model, duration, gpus, True)) >= 0
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(st.data(), models, st.booleans(), st.booleans())
 def test_columns_and_cells_follow_one_rule(data, model, measured, known):
     model = model if known or not measured else None

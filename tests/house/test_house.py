@@ -66,13 +66,13 @@ def test_the_screen_paints_before_anything_heavy_is_loaded():
 
 
 def test_no_event_record_holds_a_float():
-    from farebox.events import EVENT_TABLES, RATES
+    from farebox.events import EVENT_TABLES, SETTING_TABLES
 
-    kinds = {column.kind for table in (*EVENT_TABLES, RATES) for column in table.columns}
+    kinds = {column.kind for table in (*EVENT_TABLES, *SETTING_TABLES) for column in table.columns}
     assert kinds <= {"int", "str", "ints", "strs"}
 
 
 def test_every_column_has_a_meaning():
-    from farebox.events import EVENT_TABLES, RATES
+    from farebox.events import EVENT_TABLES, SETTING_TABLES
 
-    assert [c for table in (*EVENT_TABLES, RATES) for c in table.columns if not c.doc] == []
+    assert [c for table in (*EVENT_TABLES, *SETTING_TABLES) for c in table.columns if not c.doc] == []

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from farebox.events import EVENT_TABLES, RATES, REQUESTS, RUNS, STEPS, Request
+from farebox.events import EVENT_TABLES, REQUESTS, RUNS, SETTING_TABLES, STEPS, Request
 
 
 def request(**changes: object) -> Request:
@@ -19,7 +19,7 @@ def test_records_survive_arrow():
 
 
 def test_an_empty_table_keeps_its_schema():
-    for table in (*EVENT_TABLES, RATES):
+    for table in (*EVENT_TABLES, *SETTING_TABLES):
         assert table.to_arrow([]).schema.equals(table.schema)
 
 
@@ -29,7 +29,7 @@ def test_null_is_refused_where_it_has_no_meaning():
 
 
 def test_keys_and_times_are_columns():
-    for table in (*EVENT_TABLES, RATES):
+    for table in (*EVENT_TABLES, *SETTING_TABLES):
         names = {column.name for column in table.columns}
         assert {*table.key, *table.sort, table.time} <= names
 

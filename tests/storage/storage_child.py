@@ -40,6 +40,7 @@ def die_before_call(n: int) -> None:
 def crash(store: str, operation: str, batch: str) -> None:
     """Do one operation on copies of a store, dying at one moment after another; prints each copy and how it went."""
     arguments = [pickle.loads(Path(batch).read_bytes())] if operation.startswith("append") else []
+    arguments += ["chat"] if operation == "erase_requests" else []
     for n in itertools.count(1):
         copy = f"{store}-{operation}-{n}"
         shutil.copytree(store, copy)

@@ -75,13 +75,14 @@ def test_a_run_at_full_speed_shows_its_last_two_minutes(tmp_path, server):
 def test_rates_are_set_beside_a_recording_process(tmp_path):
     from farebox.storage.store import open_store
 
-    old = Rate("H100", "USD", "3.99", 0, None, "example")
+    old = Rate("gpu_type", "h100_sxm", "USD", "3.99", None, 0, None, "example")
     new = old._replace(per_gpu_hour="4.29")
     with create_store(tmp_path / "s"), open_store(tmp_path / "s") as admin, LiveReader(tmp_path / "s") as live:
         admin.put_rate(old)
         admin.put_rate(new)
-        admin.put_rate(Rate("*", "USD", "1", 60_000_000_000, 120_000_000_000, ""))
-        assert live.rates() == [Rate("*", "USD", "1", 60_000_000_000, 120_000_000_000, ""), new]
+        general = Rate("any", "", "USD", "1", None, 60_000_000_000, 120_000_000_000, "")
+        admin.put_rate(general)
+        assert live.rates() == [general, new]
         assert admin.rates() == live.rates()
 
 

@@ -14,8 +14,9 @@ from farebox.events import STEPS, Progress
 from farebox.storage.database import Database
 from farebox.storage.errors import DuplicateError, OverlapError, StoreError, StoreLockedError, StoreNotFoundError
 from farebox.storage.live import LiveReader
-from farebox.storage.migrations import MIGRATIONS, check_version, migrate, migration
+from farebox.storage.migrations import check_version, migrate
 from farebox.storage.store import create_store, open_store
+from farebox.storage.versions import MIGRATIONS, migration
 
 CHILD = str(Path(__file__).with_name("storage_child.py"))
 
@@ -85,7 +86,7 @@ def test_a_newer_schema_is_refused_politely(tmp_path, open_it):
     with database.writing() as connection:
         connection.execute(text("UPDATE schema_version SET version = 99"))
     database.close()
-    with pytest.raises(StoreError, match=r"newer Farebox \(schema 99, this one knows 1\): upgrade"):
+    with pytest.raises(StoreError, match=r"newer Farebox \(schema 99, this one knows 2\): upgrade"):
         open_it(tmp_path / "s")
 
 
@@ -94,23 +95,23 @@ def test_an_older_store_is_brought_up_step_by_step_and_a_failed_step_changes_not
     database = Database(tmp_path / "s/live.sqlite")
     steps = dict(MIGRATIONS)
 
-    @migration(2, steps)
+    @migration(3, steps)
     def add_notes(connection):
         connection.execute(text("CREATE TABLE notes (words TEXT)"))
 
-    @migration(3, steps)
+    @migration(4, steps)
     def fill_notes(connection):
         connection.execute(text("INSERT INTO notes VALUES ('half')"))
         raise RuntimeError("no")
 
-    with pytest.raises(StoreError, match=r"older Farebox \(schema 1, this one reads 3\)"):
+    with pytest.raises(StoreError, match=r"older Farebox \(schema 2, this one reads 4\)"):
         check_version(database, steps)
     with pytest.raises(RuntimeError):
         migrate(database, steps)
     with database.reading() as connection:
         assert connection.execute(text("SELECT count(*) FROM notes")).scalar() == 0
-        assert connection.execute(text("SELECT version FROM schema_version")).scalar() == 2
-    steps[3] = lambda connection: connection.execute(text("INSERT INTO notes VALUES ('whole')"))
+        assert connection.execute(text("SELECT version FROM schema_version")).scalar() == 3
+    steps[4] = lambda connection: connection.execute(text("INSERT INTO notes VALUES ('whole')"))
     migrate(database, steps)
     migrate(database, steps)
     check_version(database, steps)

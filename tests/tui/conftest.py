@@ -179,7 +179,8 @@ def make_request(number: int, finished_ns: int, **changes) -> Request:
 
 
 def make_rate(price: str = "4.29", gpu_type: str = "*", currency: str = "USD") -> Rate:
-    return Rate(gpu_type, currency, price, 0, None, "example")
+    scope, name = ("any", "") if gpu_type == "*" else ("gpu_type", gpu_type)
+    return Rate(scope, name, currency, price, None, 0, None, "example")
 
 
 RIDERS = (("support-chat", "standard", 8), ("code-completion", "standard", 5), ("nightly-eval", "batch", 3))

@@ -1,0 +1,47 @@
+"""`farebox report close`: freeze a period's bill."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from .billing import method_of, method_options, period_of
+from .books import load_books
+from .listing import when
+from .options import store_argument, tz_option
+
+EPILOG = """\b
+Examples
+  farebox report close STORE --period 2026-10 --tz Europe/Berlin --by team,tenant --idle weighted
+  farebox report STORE --period 2026-10 --tz Europe/Berlin         (prints it from then on, to the byte)
+"""
+
+
+@click.command(epilog=EPILOG, short_help="Freeze a period's bill.")
+@store_argument
+@click.option("--period", required=True, metavar="PERIOD", help="A year, month or day (2026-10), or FROM/TO.")
+@tz_option
+@method_options
+@click.option("--early", is_flag=True, help="Even though the period is not over as far as the store knows.")
+def close(store: Path, period: str, tz: str, early: bool, **options: Any) -> None:
+    """Freeze a period's bill: its lines, method, rates and versions, with their hash. It cannot be undone.
+
+    What arrives later never changes it: it becomes correction lines in the open period.
+    """
+    from ..costing.closing import close as freeze
+    from ..events import CLOSINGS
+    from ..storage.store import open_store
+
+    asked, method = period_of(period, tz), method_of(options)
+    with open_store(store) as opened:
+        books = load_books(opened, asked, policy=method.policy)
+        closing = freeze(books, asked, *method, early=early)
+        opened.put(CLOSINGS, closing)
+        warnings = opened.warnings
+    for warning in warnings:
+        click.echo(f"warning: {warning}", err=True)
+    click.echo(
+        f"{closing.period} ({closing.tz}) is closed since {when(closing.closed_ns)}, SHA-256 {closing.content_hash}"
+    )

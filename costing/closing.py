@@ -1,0 +1,139 @@
+"""Closing: freeze a period's bill, so that what was signed can be shown again to the byte.
+
+A closing holds the bill as texts, and the lines and settings it came from. What arrives later never changes it; it
+becomes correction lines of the open period.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from decimal import Decimal
+from hashlib import sha256
+from io import StringIO
+from typing import Any, Literal
+
+from rich.console import Console
+from rich.text import Text
+
+from ..errors import FareboxError, InputError
+from ..events import MINUTE_NS, Closing
+from ..version import __version__
+from . import arrow
+from .books import Books
+from .closing_cells import freeze
+from .formats import instant, to_csv, to_json
+from .periods import Period
+from .rating import IdlePolicy
+from .report import By, Report, build_report
+from .table import ROOM, render
+
+FORMAT = 1
+"""Version of the content's layout."""
+ClosedForm = Literal["table", "csv", "json"]
+
+
+class PeriodClosed(InputError):  # noqa: N818 - it says what is the case
+    """The period, or a part of it, is closed already."""
+
+
+class PeriodOpen(InputError):  # noqa: N818
+    """The period is not over yet as far as the ledger tells."""
+
+
+class ClosingChanged(FareboxError):  # noqa: N818
+    """A closing is not what it was when it was closed."""
+
+
+def close(
+    books: Books,
+    period: Period,
+    by: Sequence[By] = ("tenant",),
+    idle_policy: IdlePolicy = "separate",
+    rate: Decimal | None = None,
+    currency: str | None = None,
+    policy: str = "roofline",
+    *,
+    early: bool = False,
+    now_ns: int | None = None,
+) -> Closing:
+    """Freeze the bill of a period as `build_report` gives it; `now_ns` (UTC) is when, by default now.
+
+    Raises PeriodClosed where it overlaps a closed period, PeriodOpen where it ends after the ledger's newest event and
+    `early` does not allow that.
+    """
+    _refuse_closed(books, period)
+    if not early:
+        _refuse_open(books, period)
+    report = build_report(books, period, by, idle_policy, rate, currency, policy)
+    content = _content(report, books)
+    closed_ns = time.time_ns() if now_ns is None else now_ns
+    return Closing(period.name, period.tz, period.from_ns, period.to_ns, closed_ns, _hash(content), content)
+
+
+def verify(closing: Closing) -> None:
+    """Raise ClosingChanged unless the content is the one that was closed."""
+    if _hash(closing.content) != closing.content_hash:
+        raise ClosingChanged(
+            f"the closing of {closing.period} was changed after {instant(closing.closed_ns)}: "
+            f"its content no longer has the hash {closing.content_hash[:12]}…"
+        )
+
+
+def closed_text(closing: Closing, form: ClosedForm) -> str:
+    """The closed bill as it was written when it was closed; raises ClosingChanged as `verify`."""
+    verify(closing)
+    content: dict[str, Any] = json.loads(closing.content)
+    return content["bill"][form]
+
+
+def render_closed(closing: Closing, console: Console) -> None:
+    """Print the closed bill from its content alone."""
+    console.print(Text(closed_text(closing, "table")), soft_wrap=True, end="")
+
+
+def find_closing(closings: Sequence[Closing], period: Period) -> Closing | None:
+    """The closing of exactly this period, or None."""
+    span = period.from_ns, period.to_ns
+    return next((closing for closing in closings if (closing.from_ns, closing.to_ns) == span), None)
+
+
+def _refuse_closed(books: Books, period: Period) -> None:
+    for closing in books.closings:
+        if closing.from_ns < period.to_ns and period.from_ns < closing.to_ns:
+            when = instant(closing.closed_ns)
+            raise PeriodClosed(
+                f"{period.name} overlaps {closing.period} ({instant(closing.from_ns)} to {instant(closing.to_ns)}), "
+                f"which was closed at {when}; what arrives late becomes a correction of it in the open period"
+            )
+
+
+def _refuse_open(books: Books, period: Period) -> None:
+    newest = max((run.wall_end_ns for run in books.runs), default=0)
+    if books.ledger.num_rows:
+        newest = max(newest, int(arrow.ints(books.ledger, "minute_ns").max()) + MINUTE_NS)
+    if period.to_ns > newest:
+        known = f"the newest event is from {instant(newest)}" if newest else "the ledger is empty"
+        raise PeriodOpen(f"{period.name} ends at {instant(period.to_ns)}, but {known}: close it when it is over")
+
+
+def _content(report: Report, books: Books) -> str:
+    """Canonical JSON: the same bill gives the same bytes."""
+    document = {
+        "format": FORMAT,
+        "farebox": __version__,
+        **freeze(report, books),
+        "bill": {"table": _table(report), "csv": to_csv(report), "json": to_json(report)},
+    }
+    return json.dumps(document, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+
+def _table(report: Report) -> str:
+    page = StringIO()
+    render(report, Console(file=page, width=ROOM, color_system=None, highlight=False))
+    return page.getvalue()
+
+
+def _hash(content: str) -> str:
+    return sha256(content.encode()).hexdigest()

@@ -1,0 +1,165 @@
+"""What a reader must know to trust a report, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from .periods import local, zone_of
+from .rating import HOUR_NS, money_text, price_of, rate_name
+
+if TYPE_CHECKING:
+    from ..events import Rate
+    from .places import PlaceTime
+    from .report import Report
+
+BASIS_WORDS = {"step": "single steps", "interval": "scraped intervals", "estimated": "estimates", "": "declarations"}
+NAMED = 4
+"""So many names are told; of more only the number."""
+
+
+def problems_of(report: Report) -> tuple[str, ...]:
+    """What does not add up; empty when everything does."""
+    problems = [
+        f"{_place(place)}: {hours(place.excess_gpu_ns)} GPU·h more measured than declared."
+        for place in report.places
+        if place.excess_gpu_ns
+    ]
+    if report.residual_gpu_ns:
+        against = "declared capacity" if any(p.declared_gpu_ns for p in report.places) else "the runs' wall clocks"
+        problems.append(f"The lines are {report.residual_gpu_ns:+,} GPU·ns off {against}.")
+    if report.residual_micro:
+        off = money_text(abs(report.residual_micro))
+        side = "above" if report.residual_micro > 0 else "below"
+        problems.append(f"The lines are {off} {report.currency} {side} the invoice.")
+    return tuple(problems)
+
+
+def notes_of(report: Report) -> tuple[str, ...]:
+    """Rates, methods, capacity, what the money rests on, prices by the token, budgets."""
+    parts = (
+        _rates(report),
+        _method(report),
+        _capacity(report.places, report),
+        _basis(report),
+        _api(report),
+        _budgets(report),
+    )
+    return tuple(sentence for part in parts for sentence in part)
+
+
+def hours(gpu_ns: int) -> str:
+    """GPU-nanoseconds as hours with three decimal places."""
+    return money_text(round(Fraction(gpu_ns * 1000, HOUR_NS)), 3)
+
+
+def _rates(report: Report) -> Iterator[str]:
+    if not report.is_priced:
+        yield f"No rate: lines show GPU time, and {report.unit} per 1k tokens."
+        return
+    rates = report.rates or report.card
+    if len(rates) == 1:
+        yield f"{_price(rates[0])} {report.currency} per GPU-hour{_origin(rates[0])}."
+    else:
+        listed = [f"{_price(rate)} for {rate_name(rate.scope, rate.name)}{_since(rate, report)}" for rate in rates]
+        yield f"{report.currency} per GPU-hour: {_some(listed)}."
+    if report.total.unrated_gpu_ns:
+        yield f"No rate for {hours(report.total.unrated_gpu_ns)} GPU·h: totals are lower bounds (≥)."
+
+
+def _price(rate: Rate) -> str:
+    price = price_of(rate.per_gpu_hour)
+    return f"{price:.6f}" if "/" in rate.per_gpu_hour else f"{price:f}"
+
+
+def _origin(rate: Rate) -> str:
+    told = [*(["cost of ownership"] if rate.terms else []), *([rate.note] if "example" in rate.note.lower() else [])]
+    return f" ({', '.join(told)})" if told else ""
+
+
+def _since(rate: Rate, report: Report) -> str:
+    if rate.from_ns <= report.from_ns:
+        return ""
+    return f" from {clock(rate.from_ns, report)}"
+
+
+def clock(at_ns: int, report: Report) -> str:
+    """An instant on the clock of the report's zone."""
+    return local(at_ns, zone_of(report.period.tz)).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _method(report: Report) -> Iterator[str]:
+    if report.policy != "roofline":
+        yield f"Steps are split by the policy {report.policy}."
+    if report.closed_as:
+        yield f"{report.closed_as} is closed: the bill that stands is the one it was closed with, not this one."
+
+
+def _capacity(places: Sequence[PlaceTime], report: Report) -> Iterator[str]:
+    declared = [place for place in places if place.declared_gpu_ns]
+    bare = [_place(place) for place in places if not place.declared_gpu_ns]
+    if not declared:
+        yield "No declared capacity: the runs' walls stand in for it."
+    elif bare:
+        yield f"No declared capacity for {_some(bare)}: the runs' walls stand in for it."
+    for place in declared:
+        if place.walls_gpu_ns:
+            yield (
+                f"{_place(place)}: capacity data is missing for {hours(place.walls_gpu_ns)} GPU·h of its runs; "
+                "their walls stand in for it."
+            )
+        if place.unobserved_gpu_ns:
+            yield f"{_place(place)}: {hours(place.unobserved_gpu_ns)} GPU·h declared without a run, as unobserved."
+    for place in places:
+        if place.last_seen_ns is not None:
+            yield f"{_place(place)}: last seen {clock(place.last_seen_ns, report)}."
+
+
+def _place(place: PlaceTime) -> str:
+    return f"{place.host} ({place.gpu_type})"
+
+
+def _some(names: Sequence[str]) -> str:
+    told = ", ".join(names[:NAMED])
+    return told if len(names) <= NAMED else f"{told} and {len(names) - NAMED} more"
+
+
+def _basis(report: Report) -> Iterator[str]:
+    rests = ", ".join(f"{share * 100:.1f} % {BASIS_WORDS.get(basis, basis)}" for basis, share in report.basis if basis)
+    if rests:
+        yield f"Rests on: {rests}."
+
+
+def _api(report: Report) -> Iterator[str]:
+    missing = report.unpriced
+    if report.tenants.api_micro is None and not missing:
+        return
+    amount = "no price"
+    if report.tenants.api_micro is not None:
+        bound = "≥ " if missing else ""
+        amount = f"{bound}{money_text(report.tenants.api_micro)} {report.api_currency}"
+    models = len({(each.model, each.tier) for each in missing})
+    names = _some([f"{each.model} {each.tier}: {each.tokens:,} tokens".replace("  ", " ") for each in missing])
+    told = f" ({models} model{'s' * (models > 1)} unpriced: {names})" if missing else ""
+    yield f"The same tokens by the token: {amount}{told}."
+
+
+def _budgets(report: Report) -> Iterator[str]:
+    for status in report.budgets:
+        budget = status.budget
+        name = f"Budget of {budget.team} for {budget.period}"
+        if status.spent_micro is None:
+            yield f"{name}: spending is not known, {status.reason}."
+            continue
+        limits = [
+            f"{kind} {money_text(limit)}" + (f" reached on {day}" if day and status.spent_micro <= limit else "")
+            for kind, limit, day in (
+                ("soft", budget.soft_micro, status.soft_day),
+                ("hard", budget.hard_micro, status.hard_day),
+            )
+            if limit is not None
+        ]
+        pace = "" if status.per_day_micro is None else f", {money_text(status.per_day_micro)} a day"
+        spent = f"{money_text(status.spent_micro)} {budget.currency} spent{pace}"
+        yield f"{name}: {status.state}, {spent}; {', '.join(limits)}."

@@ -1,0 +1,118 @@
+"""Roll-ups: sums by names and period over any number of rows, batch by batch, in memory that only the answer needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from . import arrow
+from .segments import Ints
+
+ROWS_KEPT = 1 << 20
+"""Partial sums are added up whenever there are more than so many."""
+SLOTS = 1 << 20
+"""Groups that may be numbered by a table of their codes; more are sorted."""
+_compute: Any = pc
+
+
+def roll_up(
+    batches: Iterable[pa.RecordBatch], keys: Sequence[str], sums: Sequence[str], time: str, borders: Sequence[int]
+) -> pa.Table:
+    """Sum the integer columns `sums` over rows with equal text columns `keys` within one period.
+
+    Periods are [borders[i], borders[i + 1]) in UTC ns, rising; rows whose `time` lies outside are left out. The answer
+    holds `time` (int64: start of the period), `keys` and `sums`, sorted by time and keys. Sums are exact below 2⁶³.
+    Texts may come as dictionaries, which is faster. Raises ValueError where a key or a number is unknown (null).
+    """
+    kinds = dict.fromkeys((time, *keys, *sums), pa.int64()) | dict.fromkeys(keys, pa.string())
+    totals = Totals(pa.schema(list(kinds.items())), (time, *keys))
+    edges = np.asarray(borders, np.int64)
+    for batch in batches:
+        period = _periods(_numbers(batch, time), edges)
+        inside = (period >= 0) & (period < len(edges) - 1)
+        rows = batch if inside.all() else batch.filter(pa.array(inside))
+        if rows.num_rows:
+            totals.add(_sum_rows(rows, keys, sums, time, edges, period[inside]))
+    return totals.all().sort_by([(name, "ascending") for name in (time, *keys)])
+
+
+class Totals:
+    """Rows that add up by `keys`, all other columns being integers; memory is for the answer, not for the rows."""
+
+    def __init__(self, schema: pa.Schema, keys: Sequence[str]) -> None:
+        self._schema = schema
+        self._keys = keys
+        self._tables = [schema.empty_table()]
+
+    def add(self, rows: pa.Table) -> None:
+        """Count more rows, of the same columns."""
+        self._tables.append(rows.cast(self._schema))
+        if sum(table.num_rows for table in self._tables[1:]) > ROWS_KEPT:
+            self._tables = [self.all()]
+
+    def all(self) -> pa.Table:
+        """One row per key, in no order to rely on."""
+        return arrow.total_by(pa.concat_tables(self._tables), self._keys).cast(self._schema)
+
+
+def _periods(at_ns: Ints, edges: Ints) -> Ints:
+    """The period of each instant (int64[rows]). Most batches lie within one, which their extremes tell."""
+    if len(at_ns):
+        first, last = np.searchsorted(edges, [at_ns.min(), at_ns.max()], side="right") - 1
+        if first == last:
+            return np.full(len(at_ns), first)
+    return np.searchsorted(edges, at_ns, side="right") - 1
+
+
+def _sum_rows(
+    rows: pa.RecordBatch, keys: Sequence[str], sums: Sequence[str], time: str, edges: Ints, period: Ints
+) -> pa.Table:
+    first = period.min()
+    codes = [(period - first, int(period.max() - first) + 1), *(_codes(rows, key) for key in keys)]
+    group, size = _group(codes)
+    example = np.full(size, -1, np.int64)
+    example[group] = np.arange(len(group))
+    used = np.flatnonzero(example >= 0)
+    columns: dict[str, Any] = {time: pa.array(edges[period[example[used]]])}
+    columns |= {key: _column(rows, key).take(pa.array(example[used])).cast(pa.string()) for key in keys}
+    for name in sums:
+        total = np.zeros(size, np.int64)
+        np.add.at(total, group, _numbers(rows, name))
+        columns[name] = pa.array(total[used])
+    return pa.table(columns)
+
+
+def _group(columns: Sequence[tuple[Ints, int]]) -> tuple[Ints, int]:
+    """Number rows alike (int64[rows], below the second) whose codes, each below its bound, are all equal."""
+    group, size = columns[0]
+    for codes, bound in columns[1:]:
+        if bound == 1:
+            continue
+        group, size = (group * bound + codes, size * bound) if size > 1 else (codes, bound)
+        if size > SLOTS:
+            _, group = np.unique(group, return_inverse=True)
+            size = len(group)
+    return group, size
+
+
+def _codes(batch: pa.RecordBatch, name: str) -> tuple[Ints, int]:
+    """A text column as numbers below a bound, equal ones for equal texts."""
+    column = _column(batch, name)
+    coded: Any = column if pa.types.is_dictionary(column.type) else _compute.dictionary_encode(column)
+    return coded.indices.to_numpy().astype(np.int64, copy=False), max(len(coded.dictionary), 1)
+
+
+def _numbers(batch: pa.RecordBatch, name: str) -> Ints:
+    return _column(batch, name).to_numpy()
+
+
+def _column(batch: pa.RecordBatch, name: str) -> Any:
+    columns: Any = batch
+    column = columns.column(name)
+    if column.null_count:
+        raise ValueError(f"{name} is unknown in {column.null_count} rows")
+    return column

@@ -1,0 +1,34 @@
+"""A tenant: who it belongs to, and from when to when."""
+
+from typing import Annotated, NamedTuple
+
+from .table import Table, col
+
+
+class Tenant(NamedTuple):
+    """What a tenant is called and which team and cost centre pays for it in [from, to).
+
+    A rename or a move is a new row; a deletion ends the last one. History keeps what held at its time.
+    """
+
+    tenant_id: Annotated[str, col("", "the tenant, as engines and keys name it")]
+    name: Annotated[str, col("", "what people call it")]
+    team: Annotated[str | None, col("", "the team that pays; null: not attributed")]
+    cost_centre: Annotated[str | None, col("", "its cost centre; null: none")]
+    reserved_milligpus: Annotated[int | None, col("GPU/1000", "GPUs kept for it, in thousandths; null: none")]
+    from_ns: Annotated[int, col("ns", "first instant it holds, UTC")]
+    to_ns: Annotated[int | None, col("ns", "first instant it no longer holds; null: open")]
+
+
+class ApiKey(NamedTuple):
+    """Which tenant an API key stands for. The key itself is never stored."""
+
+    key_hash: Annotated[str, col("", "SHA-256 of the key, in hex")]
+    tenant_id: Annotated[str, col("", "the tenant")]
+    hint: Annotated[str, col("", "the key's last four characters, to tell keys apart")]
+    from_ns: Annotated[int, col("ns", "when it was added, UTC")]
+    to_ns: Annotated[int | None, col("ns", "when it was revoked; null: valid")]
+
+
+TENANTS = Table("tenants", Tenant, key=("tenant_id", "from_ns"), time="from_ns", sort=("tenant_id", "from_ns"))
+API_KEYS = Table("api_keys", ApiKey, key=("key_hash",), time="from_ns", sort=("tenant_id", "from_ns"))

@@ -1,0 +1,112 @@
+"""Schema versions: how a store reaches each one from the one before, in SQL that never changes again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlalchemy import Connection
+
+Migration = Callable[[Connection], None]
+
+BASE = 1
+MIGRATIONS: dict[int, Migration] = {}
+"""Schema version → how to get there from the version before."""
+
+
+def migration(version: int, registry: dict[int, Migration] = MIGRATIONS) -> Callable[[Migration], Migration]:
+    """Register how a store reaches `version` from the one before: `@migration(2)`; each runs in its own transaction."""
+
+    def register(function: Migration) -> Migration:
+        registry[version] = function
+        return function
+
+    return register
+
+
+@migration(2)
+def add_settings(connection: Connection) -> None:
+    """Rates may be for a host or an engine; capacities, tenants, keys, prices, budgets and closings get tables."""
+    for statement in _ADD_SETTINGS.split(";"):
+        if statement.strip():
+            connection.exec_driver_sql(statement)
+
+
+_ADD_SETTINGS = """
+ALTER TABLE rates RENAME TO rates_1;
+CREATE TABLE rates (
+    scope TEXT NOT NULL,
+    name TEXT NOT NULL,
+    currency TEXT NOT NULL,
+    per_gpu_hour TEXT NOT NULL,
+    terms TEXT,
+    from_ns BIGINT NOT NULL,
+    to_ns BIGINT,
+    note TEXT NOT NULL,
+    PRIMARY KEY (scope, name, from_ns)
+);
+INSERT INTO rates
+    SELECT CASE gpu_type WHEN '*' THEN 'any' ELSE 'gpu_type' END, CASE gpu_type WHEN '*' THEN '' ELSE gpu_type END,
+        currency, per_gpu_hour, NULL, from_ns, to_ns, note
+    FROM rates_1;
+DROP TABLE rates_1;
+CREATE TABLE capacities (
+    host TEXT NOT NULL,
+    gpu_type TEXT NOT NULL,
+    gpus BIGINT NOT NULL,
+    from_ns BIGINT NOT NULL,
+    to_ns BIGINT,
+    note TEXT NOT NULL,
+    PRIMARY KEY (host, gpu_type, from_ns)
+);
+CREATE TABLE tenants (
+    tenant_id TEXT NOT NULL,
+    name TEXT NOT NULL,
+    team TEXT,
+    cost_centre TEXT,
+    reserved_milligpus BIGINT,
+    from_ns BIGINT NOT NULL,
+    to_ns BIGINT,
+    PRIMARY KEY (tenant_id, from_ns)
+);
+CREATE TABLE api_keys (
+    key_hash TEXT NOT NULL,
+    tenant_id TEXT NOT NULL,
+    hint TEXT NOT NULL,
+    from_ns BIGINT NOT NULL,
+    to_ns BIGINT,
+    PRIMARY KEY (key_hash)
+);
+CREATE TABLE prices (
+    model TEXT NOT NULL,
+    tier TEXT NOT NULL,
+    currency TEXT NOT NULL,
+    unit_tokens BIGINT NOT NULL,
+    input_price TEXT NOT NULL,
+    cached_price TEXT,
+    output_price TEXT NOT NULL,
+    from_ns BIGINT NOT NULL,
+    to_ns BIGINT,
+    note TEXT NOT NULL,
+    PRIMARY KEY (model, tier, from_ns)
+);
+CREATE TABLE budgets (
+    team TEXT NOT NULL,
+    period TEXT NOT NULL,
+    tz TEXT NOT NULL,
+    currency TEXT NOT NULL,
+    soft_micro BIGINT,
+    hard_micro BIGINT,
+    set_ns BIGINT NOT NULL,
+    PRIMARY KEY (team, period, tz)
+);
+CREATE TABLE closings (
+    period TEXT NOT NULL,
+    tz TEXT NOT NULL,
+    from_ns BIGINT NOT NULL,
+    to_ns BIGINT NOT NULL,
+    closed_ns BIGINT NOT NULL,
+    content_hash TEXT NOT NULL,
+    content TEXT NOT NULL,
+    PRIMARY KEY (from_ns, to_ns)
+)
+"""

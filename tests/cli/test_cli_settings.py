@@ -1,0 +1,253 @@
+"""Rates, hosts, prices, tenants, keys and budgets, as an administrator sets them."""
+
+import hashlib
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from farebox.costing.periods import Period
+from farebox.events import API_KEYS, BUDGETS, CAPACITIES, PRICES, REQUESTS, TENANTS, Capacity, Rate, Tenant
+from farebox.roofline import gpu
+from farebox.storage.store import open_store
+
+JUNE = Period.parse("2026-06").from_ns
+JULY_BERLIN = Period.parse("2026-07", "Europe/Berlin").from_ns
+KEY = "sk-test-0123456789abcdefWXYZ"
+
+
+def kept(store: Path, table):
+    with open_store(store) as opened:
+        return opened.settings(table)
+
+
+def rates_of(store: Path) -> list[Rate]:
+    with open_store(store) as opened:
+        return opened.rates()
+
+
+def test_a_new_rate_ends_the_open_one_and_says_so(farebox, inside, store):
+    farebox("rates", "add", "store", "--gpu-type", "H100", "--price", "4.29", "--note", "contract 7")
+    again = (
+        "rates",
+        "add",
+        "store",
+        "--gpu-type",
+        "h100",
+        "--price",
+        "$3.9",
+        "--currency",
+        "usd",
+        "--from",
+        "2026-06-01",
+    )
+    assert "h100_sxm that held before ends at 2026-06-01 00:00Z" in farebox(*again).stderr
+    assert inside(*again).stderr == ""
+    assert rates_of(store) == [
+        Rate("gpu_type", "h100_sxm", "USD", "4.29", None, 0, JUNE, "contract 7"),
+        Rate("gpu_type", "h100_sxm", "USD", "3.9", None, JUNE, None, ""),
+    ]
+    listed = inside("rates", "list", "store").stdout
+    assert "the beginning" in listed and "contract 7" in listed and "open" in listed
+    assert [row["to_ns"] for row in json.loads(inside("rates", "list", "store", "--json").stdout)] == [JUNE, None]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--price", "4", "--from", "2026-06-01T00:00:30Z"), "whole minutes"),
+        (("--price", "4", "--from", "2026-06-01T00:00:00"), "needs a zone"),
+        (("--price", "4", "--from", "2026-06-01", "--tz", "Mars/Olympus"), "'Mars/Olympus' is not a known time zone"),
+        (("--price", "4", "--from", "2026-02-01"), "from 2026-01-01T00:00:00Z to 2026-07-01T00:00:00Z"),
+        (("--price", "4"), "already: say since when this one holds with --from"),
+        (("--price", "4", "--from", "2026-01-01"), "--replace"),
+        (("--price", "4", "--from", "2026-08-02", "--to", "2026-08-01"), "must end after it starts"),
+        (("--price", "-4"), "must be zero or more"),
+        (("--price", "1e999999999"), "out of all bounds"),
+        (("--price", "4", "--from", "9999-01-01"), "9999"),
+        (("--price", "4", "--currency", "dollars"), "ISO 4217"),
+        (("--price", "4", "--host", "a", "--engine", "b"), "name one of them"),
+        (("--price", "4", "--capex", "30000"), "not both"),
+        (("--capex", "30000", "--years", "4"), "missing: --kw, --per-kwh"),
+        ((), "needs --price"),
+    ],
+)
+def test_a_rate_that_cannot_be_is_refused_and_nothing_changes(inside, store, arguments, message):
+    with open_store(store) as opened:
+        opened.put_rate(
+            Rate("any", "", "USD", "5", None, *Period.parse("2026")[2:3], JULY_BERLIN + 2 * 3600 * 10**9, "")
+        )
+    before = rates_of(store)
+    assert message in inside("rates", "add", "store", *arguments, check=2).stderr
+    assert rates_of(store) == before
+
+
+def test_owning_a_gpu_gives_an_exact_rate_and_keeps_its_terms(inside, store):
+    terms = (
+        "--capex",
+        "35000",
+        "--years",
+        "4",
+        "--kw",
+        "1.3",
+        "--pue",
+        "1.3",
+        "--per-kwh",
+        "0.10",
+        "--opex-rate",
+        "0.10",
+    )
+    assert "≈1.567402 USD" in inside("rates", "add", "store", "--host", "node-7", *terms).stdout
+    (rate,) = rates_of(store)
+    hourly = Fraction(35000, 4 * 8760) + Fraction("1.3") * Fraction("1.3") * Fraction("0.1") + Fraction(3500, 8760)
+    assert (rate.scope, rate.name, Fraction(rate.per_gpu_hour)) == ("host", "node-7", hourly)
+    assert json.loads(rate.terms or "")["capex"] == "35000"
+    assert "years 4" in inside("rates", "list", "store").stdout
+
+
+def test_rates_are_imported_whole_or_not_at_all(farebox, inside, store, tmp_path):
+    good = "gpu_type,price,currency,from,to\nh100,4.29,eur,2026-06-01,\n,3,,,2026-06-01\n"
+    (tmp_path / "rates.csv").write_text(good + 'l4,1,USD,"2026-06-01T00:00:01Z",\nh100,many,,2027-01-01,\n', "utf-8")
+    refused = farebox("rates", "import", "store", "rates.csv", check=2).stderr
+    assert "rates.csv:4:" in refused and "whole minutes" in refused and "rates.csv:5: 'many' is not a price" in refused
+    assert rates_of(store) == []
+    (tmp_path / "rates.csv").write_text("\ufeff" + good, "utf-8")
+    assert "2 imported" in inside("rates", "import", "store", "rates.csv").stdout
+    assert rates_of(store) == [
+        Rate("any", "", "USD", "3", None, 0, JUNE, ""),
+        Rate("gpu_type", "h100_sxm", "EUR", "4.29", None, JUNE, None, ""),
+    ]
+    assert "2 were there already" in inside("rates", "import", "store", "rates.csv").stdout
+
+
+def test_example_rates_tell_their_source_and_are_used_by_nothing(farebox, inside, store):
+    examples = json.loads(farebox("rates", "examples", "--json").stdout)
+    assert {"h100_sxm", "h200_sxm", "b200_sxm", "a100_sxm", "l40s", "l4"} <= {e["gpu_type"] for e in examples}
+    assert all(e["source"] and e["date"] and Fraction(e["price"]) > 0 for e in examples)
+    assert all(gpu(e["gpu_type"]).name == e["gpu_type"] for e in examples if e["gpu_type"] != "mi300x")
+    assert "Examples, used by nothing" in inside("rates", "examples").stdout
+    assert json.loads(inside("report", "store", "--format", "json").stdout)["invoice_micro"] is None
+
+
+def test_hosts_are_declared_and_ended(farebox, inside, store):
+    farebox(
+        "hosts", "add", "store", "node 7", "--gpus", "8", "--type", "h100", "--from", "2026-06-01", "--note", "lease"
+    )
+    farebox("hosts", "end", "store", "node 7", "--at", "2026-07-01", "--tz", "Europe/Berlin")
+    assert kept(store, CAPACITIES) == [Capacity("node 7", "h100_sxm", 8, JUNE, JULY_BERLIN, "lease")]
+    assert "8×h100_sxm" in inside("hosts", "list", "store").stdout
+    assert "no declaration" in inside("hosts", "end", "store", "node 8", "--at", "2026-07-01", check=2).stderr
+    assert "2026-06-30 22:00Z" in inside("hosts", "list", "store").stdout
+
+
+def test_prices_need_a_unit_and_are_imported_whole_or_not_at_all(farebox, inside, store, tmp_path):
+    head = "model,tier,unit,input,cached_input,output,valid_from\n"
+    (tmp_path / "p.csv").write_text(
+        head + "a,,per_1m,1,0.5,2,\nb,,,1,,2,\nc,slow,per_1k,1,,2,\nd,,per_1k,x,,2,\n", "utf-8"
+    )
+    refused = farebox("prices", "import", "store", "p.csv", check=2).stderr
+    assert "p.csv:3: no unit: write per_token, per_1k, per_1m" in refused
+    assert "p.csv:4: tier 'slow'" in refused and "p.csv:5: input 'x' is not a price" in refused
+    assert "p.csv:2" not in refused and kept(store, PRICES) == []
+    (tmp_path / "p.csv").write_text(
+        head + "Llama-3-8B,,per_1m,1.25,0.3125,10,\nx,fast,per_token,0,,0,2026-06-01\n", "utf-8"
+    )
+    inside("prices", "import", "store", "p.csv")
+    found = {(p.model, p.tier): p for p in kept(store, PRICES)}
+    assert set(found) == {("llama-3-8b", t) for t in ("fast", "standard", "batch")} | {("x", "fast")}
+    assert found["llama-3-8b", "batch"][2:8] == ("USD", 1_000_000, "1.25", "0.3125", "10", 0)
+    assert found["x", "fast"][2:8] == ("USD", 1, "0", None, "0", JUNE)
+    assert "0.3125" in inside("prices", "list", "store").stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("model,input\nx,1\n", "p.csv:1: no column output"),
+        ("model,unit,input,output,colour\n", "p.csv:1: unusable columns colour"),
+        ("model,unit,input,output\nx,per_1k,1,2,3\n", "p.csv:2: 5 values for 4 columns"),
+        ('model,unit,input,output\n"x,per_1k,1,2\n', "this is not CSV"),
+    ],
+)
+def test_a_file_that_is_no_price_list_is_refused_by_its_line(inside, store, tmp_path, text, message):
+    (tmp_path / "p.csv").write_text(text, "utf-8")
+    assert message in inside("prices", "import", "store", "p.csv", check=2).stderr
+
+
+def test_a_tenant_moves_and_keeps_its_history(farebox, inside, store):
+    farebox("tenants", "set", "store", "chat", "--name", "Chät", "--team", "support", "--reserve", "0.25")
+    moved = inside("tenants", "set", "store", "chat", "--team", "success", "--from", "2026-06-01")
+    assert "ends at 2026-06-01" in moved.stderr and "team success" in moved.stdout
+    inside("tenants", "end", "store", "chat", "--at", "2026-07-01", "--tz", "Europe/Berlin")
+    assert kept(store, TENANTS) == [
+        Tenant("chat", "Chät", "support", None, 250, 0, JUNE),
+        Tenant("chat", "Chät", "success", None, 250, JUNE, JULY_BERLIN),
+    ]
+    assert "success" in inside("tenants", "list", "store").stdout
+    assert "thousandth" in inside("tenants", "set", "store", "x", "--reserve", "0.0001", check=2).stderr
+
+
+def test_tenants_are_imported(inside, store, tmp_path):
+    (tmp_path / "t.csv").write_text("tenant,team,reserve\nchat,support,1.5\ncode,dev,\n", "utf-8")
+    inside("tenants", "import", "store", "t.csv")
+    assert [(t.tenant_id, t.team, t.reserved_milligpus) for t in kept(store, TENANTS)] == [
+        ("chat", "support", 1500),
+        ("code", "dev", None),
+    ]
+
+
+def test_a_key_is_kept_only_as_its_hash(farebox, inside, store):
+    added = farebox("tenants", "key", "add", "store", "chat", given=KEY + "\n")
+    hashed = hashlib.sha256(KEY.encode()).hexdigest()
+    (row,) = kept(store, API_KEYS)
+    assert (row.key_hash, row.tenant_id, row.hint, row.to_ns) == (hashed, "chat", "WXYZ", None)
+    shown = added.stdout + added.stderr + inside("tenants", "key", "list", "store", "--json").stdout
+    files = [file.read_bytes() for file in store.rglob("*") if file.is_file()]
+    assert KEY not in shown and not any(KEY.encode() in content for content in files)
+    assert "known already" in inside("tenants", "key", "add", "store", "chat", given=KEY).stdout
+    assert "it is chat's" in inside("tenants", "key", "add", "store", "code", given=KEY, check=2).stderr
+    assert "0 keys" in inside("tenants", "key", "revoke", "store", "zz", check=2).stderr
+    inside("tenants", "key", "revoke", "store", hashed[:8])
+    assert kept(store, API_KEYS)[0].to_ns > row.from_ns
+    assert "revoked at" in inside("tenants", "key", "add", "store", "chat", given=KEY, check=2).stderr
+
+
+@pytest.mark.parametrize("text", ["", "short", "two words are no key at all"])
+def test_a_key_that_can_be_guessed_or_is_none_is_refused(inside, store, text):
+    assert "at least 16" in inside("tenants", "key", "add", "store", "chat", given=text, check=2).stderr
+    assert kept(store, API_KEYS) == []
+
+
+def test_erasing_a_tenant_keeps_the_sums(inside, store):
+    before = inside("report", "store", "--rate", "4.29", "--by", "tenant,tier").stdout
+    assert "for good?" in inside("tenants", "erase", "store", "chat", check=1).stderr
+    with open_store(store) as opened:
+        mine = opened.read(REQUESTS)["tenant_id"].to_pylist().count("chat")
+    assert mine > 0
+    assert f"{mine} requests of chat erased" in inside("tenants", "erase", "store", "chat", "--yes").stdout
+    with open_store(store) as opened:
+        assert "chat" not in opened.read(REQUESTS)["tenant_id"].to_pylist()
+    assert inside("report", "store", "--rate", "4.29", "--by", "tenant,tier").stdout == before
+
+
+def test_a_budget_is_set_for_a_period_of_a_zone(farebox, inside, store):
+    farebox("budgets", "set", "store", "support", "--period", "2026-10", "--soft", "8000.5", "--hard", "10000")
+    inside("budgets", "set", "store", "support", "--period", "2026-10", "--hard", "9000", "--currency", "EUR")
+    (budget,) = kept(store, BUDGETS)
+    assert budget[:6] == ("support", "2026-10", "UTC", "EUR", None, 9_000_000_000)
+    assert "9,000.00" in inside("budgets", "list", "store").stdout
+    for arguments, message in (
+        (("--period", "2026-13", "--hard", "1"), "not in the calendar"),
+        (("--period", "2026-10", "--soft", "2", "--hard", "1"), "above the hard one"),
+        (("--period", "2026-10"), "needs a limit"),
+        (("--period", "2026-10", "--hard", "0.0000001"), "to a millionth"),
+    ):
+        assert message in inside("budgets", "set", "store", "x", *arguments, check=2).stderr
+
+
+def test_settings_need_a_store(inside, tmp_path):
+    for group in ("rates", "hosts", "prices", "tenants", "budgets"):
+        assert "no store at nowhere" in inside(group, "list", "nowhere", check=1).stderr
+    assert "no store" in inside("tenants", "erase", "nowhere", "chat", "--yes", check=1).stderr
+    assert not (tmp_path / "nowhere").exists()

@@ -1,0 +1,183 @@
+"""Settings: one way for all of them, effective dates, closings that stay, and what an upgrade keeps."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from farebox.events import (
+    API_KEYS,
+    BUDGETS,
+    CAPACITIES,
+    CLOSINGS,
+    LEDGER,
+    MINUTE_NS,
+    PRICES,
+    RATES,
+    SETTING_TABLES,
+    TENANTS,
+    ApiKey,
+    Budget,
+    Capacity,
+    Closing,
+    Rate,
+    Tenant,
+    TokenPrice,
+)
+from farebox.storage import effective
+from farebox.storage.effective import EffectiveError
+from farebox.storage.errors import ClosedError, StoreError
+from farebox.storage.live import LiveReader
+from farebox.storage.store import create_store, open_store
+
+VERSION_1 = Path(__file__).with_name("version_1.sql")
+ROWS = {
+    RATES: Rate("host", "ü 1", "USD", "10/3", '{"years": 4}', 0, None, "x"),
+    CAPACITIES: Capacity("ü 1", "h100_sxm", 8, 0, None, "lease"),
+    TENANTS: Tenant("chat", "Chat", None, None, None, 0, None),
+    API_KEYS: ApiKey("ab" * 32, "chat", "wxyz", 5, None),
+    PRICES: TokenPrice("llama-3-8b", "fast", "USD", 1_000_000, "1.25", None, "10", 0, None, ""),
+    BUDGETS: Budget("support", "2026-10", "Europe/Berlin", "EUR", None, 10**18, 7),
+    CLOSINGS: Closing("2026-09", "UTC", 600, 700, 800, "00", '{"lines": []}'),
+}
+
+
+@pytest.fixture
+def store(tmp_path):
+    with create_store(tmp_path / "s") as opened:
+        yield opened
+
+
+def test_every_setting_is_kept_as_it_was_put(store):
+    assert set(ROWS) == set(SETTING_TABLES)
+    for table, row in ROWS.items():
+        store.put(table, row)
+    for table, row in ROWS.items():
+        assert store.settings(table) == [row]
+        assert table.from_arrow(store.read(table)) == [row]
+    with LiveReader(store.path) as live:
+        assert {table: live.settings(table) for table in ROWS} == {table: [row] for table, row in ROWS.items()}
+
+
+@pytest.mark.parametrize("table", [table for table in SETTING_TABLES if table is not CLOSINGS])
+def test_a_setting_is_replaced_and_removed_by_its_key(store, table):
+    column = next(c.name for c in table.columns if c.kind == "str" and c.name not in table.key)
+    row, key = ROWS[table], [getattr(ROWS[table], name) for name in table.key]
+    store.put(table, row)
+    store.put(table, row._replace(**{column: "other"}))
+    assert store.settings(table) == [row._replace(**{column: "other"})]
+    assert store.remove(table, key) and not store.remove(table, key)
+    assert store.settings(table) == []
+
+
+def test_events_are_not_settings(store):
+    with pytest.raises(ValueError, match="ledger holds events"):
+        store.settings(LEDGER)
+
+
+def test_a_closing_stays(store):
+    store.put(CLOSINGS, ROWS[CLOSINGS])
+    for again in (ROWS[CLOSINGS], Closing("x", "UTC", 699, 900, 900, "", ""), Closing("x", "UTC", 0, 601, 900, "", "")):
+        with pytest.raises(ClosedError, match="was closed at 1970-01-01"):
+            store.put(CLOSINGS, again)
+    with pytest.raises(ClosedError, match="stays closed"):
+        store.remove(CLOSINGS, (600, 700))
+    store.put(CLOSINGS, Closing("2026-10", "UTC", 700, 900, 900, "", ""))
+    assert [row.period for row in store.settings(CLOSINGS)] == ["2026-09", "2026-10"]
+
+
+def test_a_failed_change_changes_nothing(store):
+    with pytest.raises(RuntimeError), store.changing() as changing:
+        changing.put(RATES, ROWS[RATES])
+        raise RuntimeError
+    assert store.rates() == []
+
+
+def minutes(*pair):
+    return [None if at is None else at * MINUTE_NS for at in pair]
+
+
+def tenant(start, end=None, team="a", tenant_id="t"):
+    return Tenant(tenant_id, "", team, None, None, *minutes(start, end))
+
+
+def enter(store, row, **options):
+    with store.changing() as changing:
+        return effective.enter(changing, TENANTS, row, **options)
+
+
+def test_a_new_row_ends_the_open_one_and_repeating_it_changes_nothing(store):
+    assert enter(store, tenant(0)) == (True, None)
+    assert enter(store, tenant(5, team="b")) == (True, tenant(0, 5))
+    assert enter(store, tenant(5, team="b")) == (False, None)
+    assert enter(store, tenant(5, tenant_id="other")) == (True, None)
+    assert store.settings(TENANTS) == [tenant(5, tenant_id="other"), tenant(0, 5), tenant(5, team="b")]
+    enter(store, tenant(5, 9, team="c"), replace=True)
+    assert store.settings(TENANTS)[-1] == tenant(5, 9, team="c")
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        (tenant(12), "holds from 1970-01-01T00:10:00Z to 1970-01-01T00:20:00Z"),
+        (tenant(5), r"end the new one there \(--to 1970-01-01T00:10:00Z\)"),
+        (tenant(10, 12, team="b"), "--replace"),
+        (tenant(30, 30), "must end after it starts"),
+        (tenant(30)._replace(from_ns=30 * MINUTE_NS + 1), "whole minutes.*00:30:00.000000001Z"),
+    ],
+)
+def test_rows_that_would_hold_together_are_refused(store, row, message):
+    enter(store, tenant(10, 20))
+    with pytest.raises(EffectiveError, match=message):
+        enter(store, row)
+    assert store.settings(TENANTS) == [tenant(10, 20)]
+
+
+def test_a_row_is_ended_once_it_has_begun(store):
+    enter(store, tenant(10))
+    with store.changing() as changing:
+        with pytest.raises(EffectiveError, match="no record for t holds before"):
+            effective.end(changing, TENANTS, ("t",), 10 * MINUTE_NS)
+        assert effective.end(changing, TENANTS, ("t",), 11 * MINUTE_NS) == tenant(10, 11)
+    assert store.settings(TENANTS) == [tenant(10, 11)]
+
+
+@settings(max_examples=15, deadline=None)
+@given(rows=st.lists(st.tuples(st.integers(0, 9), st.none() | st.integers(1, 10), st.booleans()), max_size=8))
+def test_whatever_is_entered_no_two_rows_hold_together(tmp_path_factory, rows):
+    with create_store(tmp_path_factory.mktemp("s") / "s") as store:
+        for start, end, replace in rows:
+            try:
+                enter(store, tenant(start, end), replace=replace)
+            except EffectiveError:
+                continue
+        kept = store.settings(TENANTS)
+    ends = [10**30 if row.to_ns is None else row.to_ns for row in kept]
+    assert all(row.from_ns < end for row, end in zip(kept, ends, strict=True))
+    assert all(end <= later.from_ns for end, later in zip(ends, kept[1:], strict=False))
+
+
+def shape(file):
+    """Every table's columns, key and indexes."""
+    with closing(sqlite3.connect(file)) as connection:
+        names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master ORDER BY name")]
+        return {name: connection.execute(f"PRAGMA table_info('{name}')").fetchall() for name in names}
+
+
+def test_a_store_of_version_1_is_brought_up_with_its_rates(tmp_path, server):
+    (tmp_path / "old").mkdir()
+    with closing(sqlite3.connect(tmp_path / "old/live.sqlite")) as connection:
+        connection.executescript(VERSION_1.read_text("utf-8"))
+    for open_it in (open_store, LiveReader):
+        with pytest.raises(StoreError, match=r"older Farebox \(schema 1, this one reads 2\): `farebox archive .*old`"):
+            open_it(tmp_path / "old")
+    with create_store(tmp_path / "old") as store, create_store(tmp_path / "new") as new:
+        assert store.rates() == [
+            Rate("any", "", "USD", "1.5", None, 0, 2 * MINUTE_NS, "example"),
+            Rate("gpu_type", "h100_sxm", "EUR", "3.99", None, MINUTE_NS, None, "contract 7"),
+        ]
+        store.append(server().batch(20))
+        assert shape(store.path / "live.sqlite") == shape(new.path / "live.sqlite")
