@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 def load_books(store: Store, *periods: Period, policy: str = "roofline") -> Books:
     """The books for some periods, without any for all time.
 
-    Closed time before them comes too, for corrections, and all of a budget's period, for what is spent of it. Another policy than the recorded one splits the stored steps again.
+    Closed time before them comes too, for corrections, and all of a budget's period, for what is spent of it. Another
+    policy than the recorded one splits the stored steps again.
     """
     from ..costing.books import Books
     from ..costing.budgets import budget_period

@@ -1,9 +1,11 @@
 """Emptiness: what the free seats of a batch cost that somebody's cap kept small while others waited.
 
-Riders of a batch held to n < b seats pay for n·T(b)/b, what they would have paid in a batch of b; the rest of the step
-is emptiness. T(k) is the step model's time for k equal decodes, each with the step's mean attention: so T(n) of a step
-of decodes is that very step's time, and long contexts, which empty seats do not cause, are never counted as emptiness.
-With L(k) = o + max(w, c·k) + r·k and A = Σ a_i, emptiness is (b·L(n) − n·L(b)) / (b·(L(n) + A)) of the step.
+Emptiness of a batch held to n < b seats is E = T(n) − n·T(b)/b: what its riders pay more than in a batch of b. T(k) is
+the step model's time for k equal decodes, each with the step's mean attention, so that long contexts, which empty seats
+do not cause, are never counted as emptiness. With L(k) = o + max(w, c·k) + r·k it is E = L(n) − n·L(b)/b.
+
+E is a time, so it is the part E/v(N) of the step. In a step of decodes v(N) is T(n); where a prompt is computed as well
+the step is longer, and its empty seats cost no more for that.
 
 The tenant whose cap it was pays, in its fast decode cell, or else in its first. The operator's own cap, and that of a
 tenant who has no cell in the step to pay with, go to `underfill`; the latter keeps the tenant as a label.
@@ -33,14 +35,16 @@ OPERATOR = "operator"
 _compute: Any = pc
 
 
-def empty_part(model: StepModel, riders: int, attention: int) -> Fraction:
-    """Part of a step of `riders` sequences with Σ a_i = `attention` (2⁻²⁰ ns) that is emptiness, in [0, 1)."""
+def empty_part(model: StepModel, riders: int, rows: int, attention: int) -> Fraction:
+    """Part of a step of `riders` sequences and `rows` rows that is emptiness, in [0, 1).
+
+    `attention` is Σ a_i in 2⁻²⁰ ns.
+    """
     full = REFERENCE_OCCUPANCY
-    own = _alone(model, riders)
-    whole = full * (own + attention)
+    whole = full * model.step(max(rows, riders), attention)
     if not 0 < riders < full or not whole:
         return Fraction(0)
-    return Fraction(full * own - riders * _alone(model, full), whole)
+    return Fraction(full * _alone(model, riders) - riders * _alone(model, full), whole)
 
 
 def _alone(model: StepModel, riders: int) -> int:
@@ -52,7 +56,7 @@ def empty_ns(step: Step, cells: Sequence[Share], model: StepModel | None) -> int
     """Whole nanoseconds of a step, of one GPU, that are emptiness; 0 unless it was held, or without a model."""
     if model is None or step.held_by is None:
         return 0
-    part = empty_part(model, step.running, sum(cell.attn for cell in cells))
+    part = empty_part(model, step.running, sum(cell.rows for cell in cells), sum(cell.attn for cell in cells))
     return step.duration_ns * part.numerator // part.denominator
 
 
@@ -93,19 +97,26 @@ def empty_times(steps: pa.Table, cells: Cells, at: Ints, model: StepModel | None
         wide[:] = True
     some = held & ~wide
     if some.any():
-        attention = cells.segments.sum(np.where(some[cells.segments.of], cells.attn, 0))[some]
-        empty[some] = _columns(model, riders[some], attention, cells.duration[some])
+        in_some = some[cells.segments.of]
+        rows, attention = (
+            cells.segments.sum(np.where(in_some, column, 0))[some] for column in (cells.rows, cells.attn)
+        )
+        empty[some] = _columns(model, riders[some], rows, attention, cells.duration[some])
     for segment in np.flatnonzero(held & wide).tolist():
-        part = empty_part(model, int(riders[segment]), sum(cell.attn for cell in cells.shares(segment)))
+        alike = cells.shares(segment)
+        rows, attention = sum(cell.rows for cell in alike), sum(cell.attn for cell in alike)
+        part = empty_part(model, int(riders[segment]), rows, attention)
         empty[segment] = int(cells.duration[segment]) * part.numerator // part.denominator
     return empty
 
 
-def _columns(model: StepModel, riders: Ints, attention: Ints, duration: Ints) -> Ints:
+def _columns(model: StepModel, riders: Ints, rows: Ints, attention: Ints, duration: Ints) -> Ints:
     full = REFERENCE_OCCUPANCY
     alone = np.array([_alone(model, count) for count in range(full + 1)], np.int64)
     unpaid = full * alone - np.arange(full + 1) * alone[full]
-    whole = full * (alone[riders] + attention)
+    computed = np.maximum(rows, riders)
+    linear = np.maximum(model.weights, model.row * computed) + model.row_comm * computed
+    whole = full * (model.overhead + linear + attention)
     empty, _ = multiply_divide(duration, np.where(whole > 0, unpaid[riders], 0), np.maximum(whole, 1))
     return empty
 

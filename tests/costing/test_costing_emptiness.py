@@ -154,12 +154,20 @@ def test_emptiness_is_what_the_free_seats_of_a_full_batch_would_carry(model, n, 
     """(T(n) − n·T(b)/b) / T(n) with equal decodes: a part of the step that shrinks with every rider."""
     mean = Fraction(attention, n)
     times = [model.step(k, 0) + k * mean for k in (n, REFERENCE_OCCUPANCY)]
-    part = empty_part(model, n, attention)
+    part = empty_part(model, n, n, attention)
     if times[0]:
         assert part == (times[0] - n * times[1] / REFERENCE_OCCUPANCY) / times[0]
     assert 0 <= part < 1
-    own = [empty_part(model, k, 0) * model.step(k, 0) for k in (n, n + 1)]
+    own = [empty_part(model, k, k, 0) * model.step(k, 0) for k in (n, n + 1)]
     assert own[0] >= own[1]
+
+
+@given(models, st.integers(1, REFERENCE_OCCUPANCY - 1), st.integers(1, 8192), units)
+def test_a_prompt_beside_the_riders_makes_their_empty_seats_no_dearer(model, n, more, attention):
+    """The emptiness of a step is a time: more rows make the step longer, not its empty seats."""
+    decodes, with_prompt = model.step(n, attention), model.step(n + more, attention)
+    if decodes and with_prompt:
+        assert empty_part(model, n, n, attention) * decodes == empty_part(model, n, n + more, attention) * with_prompt
 
 
 cell_values = st.tuples(st.integers(0, 40), st.integers(0, 600), units)
