@@ -30,6 +30,7 @@ screenshots: $(VENV)/.dev $(VENV)/.farebox
 bench: $(VENV)/.dev $(VENV)/.farebox
 	$(BIN)/python benchmarks/first_paint.py
 	$(BIN)/python benchmarks/modes.py
+	$(BIN)/python benchmarks/report.py 1000000
 
 clean:
 	rm -rf $(VENV) build *.egg-info

@@ -3,8 +3,8 @@
     python benchmarks/report.py [CELLS] [FOLDER]        (10 000 000 cells in a temporary folder unless given)
 
 Fills a store with a month of four engines and twenty tenants, one file per day, and answers "month by team and day"
-from the ledger and from the raw shares through `Store.scan`, each in a process of its own; DuckDB's bare GROUP BY on
-the same Parquet files is the yardstick.
+from the ledger and from the raw shares through `Store.scan`, and as the whole bill that `farebox report` writes, each
+in a process of its own; DuckDB's bare GROUP BY on the same Parquet files is the yardstick.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from farebox.cli.books import load_books
+from farebox.costing.formats import to_csv
+from farebox.costing.periods import Period
+from farebox.costing.report import build_report
 from farebox.costing.rollup import roll_up
 from farebox.events import LEDGER, MINUTE_NS, SHARES, Table
 from farebox.storage.archive import staging
@@ -129,8 +134,22 @@ def from_shares(folder: Path) -> Answer:
 def scanned(folder: Path, table: Table) -> Iterator[tuple[str, str, int, int, int]]:
     columns = ("account", "tenant_id", table.time, *SUMS)
     with open_store(folder) as store:
-        sums = roll_up(store.scan(table, columns), ("account", "tenant_id"), SUMS, table.time, BORDERS)
+        batches = store.scan(table, columns, BORDERS[0], BORDERS[-1], coded=True)
+        sums = roll_up(batches, ("account", "tenant_id"), SUMS, table.time, BORDERS)
     return zip(*(sums.column(name).to_pylist() for name in columns), strict=True)
+
+
+def from_report(folder: Path) -> Answer:
+    """What `farebox report --by tenant,day --format csv` does: books, bill and text."""
+    period = Period.between(BORDERS[0], BORDERS[-1])
+    with open_store(folder) as store:
+        bill = build_report(load_books(store, period, hourly=False), period, ("tenant", "day"), rate=Decimal("3.99"))
+    days = {span.name: span.from_ns for span in period.days()}
+    tenants = [line for line in bill.lines if line.account == "tenant"]
+    if not to_csv(bill).count("\n") > len(tenants):
+        sys.exit("the text lacks lines")
+    keys = ((line, *line.keys) for line in tenants)
+    return by_team(("tenant", tenant, days[day], line.output_tokens, line.gpu_ns) for line, tenant, day in keys)
 
 
 def from_duckdb(folder: Path) -> Answer:
@@ -150,7 +169,7 @@ def by_team(rows: Iterable[tuple[str, str, int, int, int]]) -> Answer:
     return answer
 
 
-ANSWERS = {"ledger": from_ledger, "shares": from_shares, "duckdb": from_duckdb}
+ANSWERS = {"report": from_report, "ledger": from_ledger, "shares": from_shares, "duckdb": from_duckdb}
 TRIES = 5
 
 
@@ -180,12 +199,12 @@ def compare(folder: Path) -> None:
         found[name] = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
         wall, cpu = found[name]["seconds"]
         print(f"{name:8} {wall:7.3f} s  processors {cpu:7.3f} s  peak {found[name]['peak'] / 2**20:5.0f} MiB")
-    if not found["shares"]["answer"] == found["duckdb"]["answer"] == found["ledger"]["answer"]:
+    if any(each["answer"] != found["duckdb"]["answer"] for each in found.values()):
         sys.exit("the answers differ")
-    wall, cpu = (
-        mine / theirs for mine, theirs in zip(found["shares"]["seconds"], found["duckdb"]["seconds"], strict=True)
-    )
-    print(f"shares / duckdb: {wall:.2f} by the clock, {cpu:.2f} by processor time")
+    for name in ("report", "shares"):
+        seconds = zip(found[name]["seconds"], found["duckdb"]["seconds"], strict=True)
+        wall, cpu = (mine / theirs for mine, theirs in seconds)
+        print(f"{name} / duckdb: {wall:.2f} by the clock, {cpu:.2f} by processor time")
     print(f"the same {len(found['shares']['answer'])} sums, to the last nanosecond")
 
 

@@ -40,7 +40,8 @@ def budgets() -> None:
 def set_budget(
     store: Path, team: str, period: str, soft: Decimal | None, hard: Decimal | None, currency: str, tz: str
 ) -> None:
-    """Set a team's limits for a period; setting them again replaces both."""
+    """Set a team's limits for a period; setting them again replaces both. Live screens show them at once."""
+    from ..collector.budget_watch import put_states
     from ..costing.periods import Period
     from ..events import BUDGETS, Budget
     from ..storage.store import open_store
@@ -53,6 +54,7 @@ def set_budget(
     budget = Budget(team, named, tz, currency, _micro(soft), _micro(hard), time.time_ns())
     with open_store(store) as opened:
         opened.put(BUDGETS, budget)
+        put_states(opened)
     limits = [f"{word} {limit:,f}" for word, limit in (("soft", soft), ("hard", hard)) if limit is not None]
     click.echo(f"{team} in {named} ({tz}): {', '.join(limits)} {currency}")
 

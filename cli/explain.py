@@ -64,7 +64,7 @@ def explain(
 
     periods = period_of(a, tz), period_of(b, tz)
     with open_store(store) as opened:
-        books = load_books(opened, *periods)
+        books = load_books(opened, *periods, hourly=False)
         explanation = explained(books, *periods, by, idle, rate, currency)
         warnings = opened.warnings
     for warning in warnings:

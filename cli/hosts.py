@@ -45,7 +45,7 @@ def hosts() -> None:
 @hosts.command(epilog=EPILOG)
 @store_argument
 @click.argument("host")
-@click.option("--gpus", type=click.IntRange(1), required=True, help="How many GPUs.")
+@click.option("--gpus", type=click.IntRange(1, 100_000), required=True, help="How many GPUs.")
 @click.option("--type", "gpu_type", required=True, help="Their type.")
 @from_option
 @to_option

@@ -29,6 +29,9 @@ class AmountType(click.ParamType[Decimal]):
             self.fail(f"{value!r} is not {article} {self.name}; {hint}", param, ctx)
 
 
+MOST, LEAST = Decimal(10**9), Decimal("1e-9")
+
+
 def amount(text: str) -> Decimal:
     """Decimal text as an exact amount; raises ValueError unless it is a number of zero or more."""
     try:
@@ -39,6 +42,8 @@ def amount(text: str) -> Decimal:
         raise ValueError("it must be zero or more")
     if value and not -_DIGITS < value.adjusted() < _DIGITS:
         raise ValueError("it is out of all bounds")
+    if value > MOST or 0 < value < LEAST:
+        raise ValueError("nothing costs that much or that little")
     return value
 
 

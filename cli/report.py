@@ -137,13 +137,18 @@ def _recorded(store: Store) -> tuple[int, int]:
 
 
 def _frozen(store: Store, period: Period, form: str) -> str | None:
-    """The bill of a closed period as it was closed; None when it is open, or was not kept in that form."""
+    """The bill of a closed period as it was closed; None when it is open. `InputError` if not kept in that form."""
     from ..costing.closing import closed_text, find_closing
     from ..events import CLOSINGS
 
     closing = find_closing(store.settings(CLOSINGS), period)
-    if closing is None or (form != "table" and form != "csv" and form != "json"):
+    if closing is None:
         return None
+    if form != "table" and form != "csv" and form != "json":
+        raise InputError(
+            f"{closing.period} is closed, and its bill was kept as table, csv and json: --format {form} would be made"
+            " from what the store holds now. If that is what you want, say how, as with --policy roofline"
+        )
     return closed_text(closing, form)
 
 
@@ -153,7 +158,8 @@ def _build(store: Store, period: Period | None, tz: str, method: Method) -> Repo
 
     if period is None and tz != "UTC" and store.runs():
         period = Period.between(*_recorded(store), tz)
-    books = load_books(store, *([] if period is None else [period]), policy=method.policy)
+    periods = [] if period is None else [period]
+    books = load_books(store, *periods, policy=method.policy, hourly="hour" in method.by)
     return build_report(books, period, method.by, method.idle, method.rate, method.currency, method.policy)
 
 
@@ -162,7 +168,7 @@ def _write(bill: Report, form: str, output: Path | None) -> None:
         from ..costing.table import render
 
         show(lambda console: render(bill, console), output)
-    elif output is not None and form in ("parquet", "focus") and output.suffix != ".csv":
+    elif form == "parquet" or (form == "focus" and output is not None and output.suffix == ".parquet"):
         put(_parquet(bill, form), output)
     else:
         put(_text(bill, form), output)

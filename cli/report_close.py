@@ -36,7 +36,7 @@ def close(store: Path, period: str, tz: str, early: bool, **options: Any) -> Non
 
     asked, method = period_of(period, tz), method_of(options)
     with open_store(store) as opened:
-        books = load_books(opened, asked, policy=method.policy)
+        books = load_books(opened, asked, policy=method.policy, hourly="hour" in method.by)
         closing = freeze(books, asked, *method, early=early)
         opened.put(CLOSINGS, closing)
         warnings = opened.warnings

@@ -19,6 +19,7 @@ from ..engine.replay import replay
 from ..engine.shield import shielded_signals
 from ..errors import FareboxError, InputError
 from ..roofline import Replica
+from .budget_watch import BudgetWatch
 from .recorder import Recorder
 
 if TYPE_CHECKING:
@@ -87,10 +88,12 @@ def record(
         raise InputError("the trace holds no requests")
     store.check_overlap(config.engine_id, config.run_id, first.arrived_ns, first.arrived_ns + 1)
     recorder = Recorder(store, bulk=pace is None)
+    watch = BudgetWatch(store)
 
     def tick() -> None:
         if recorder.flush_if_due() and pace is not None:
             store.maintain(engine.now_ns)
+            watch.look_if_due()
         if on_tick is not None:
             on_tick(recorder)
 
@@ -104,4 +107,5 @@ def record(
             finished = False
         with shield:
             recorder.flush()
+            watch.look()
     return finished

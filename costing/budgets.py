@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-from ..events import Budget
+from ..events import Budget, Standing
 from .periods import Period, local, zone_of
 from .rating import RateError, half_even
 
 DAY_NS = 86_400_000_000_000
-BudgetState = Literal["within", "above soft", "above hard", "unknown"]
 
 
 class BudgetStatus(NamedTuple):
@@ -28,7 +27,7 @@ class BudgetStatus(NamedTuple):
     soft_day: str | None
     """The local day on which the soft limit is reached at this pace; null: not within the period, or no limit."""
     hard_day: str | None
-    state: BudgetState
+    state: Standing
     reason: str | None
 
     def part_micro(self, limit: int | None) -> int | None:
@@ -66,7 +65,7 @@ def overlapping(budgets: Sequence[Budget], period: Period) -> list[tuple[Budget,
     return [(budget, p) for budget, p in own if p.from_ns < period.to_ns and period.from_ns < p.to_ns]
 
 
-def _state(budget: Budget, spent: int | None) -> BudgetState:
+def _state(budget: Budget, spent: int | None) -> Standing:
     if spent is None:
         return "unknown"
     if budget.hard_micro is not None and spent > budget.hard_micro:

@@ -27,6 +27,7 @@ class Frozen(NamedTuple):
     prices: tuple[TokenPrice, ...]
     tz: str
     idle_policy: IdlePolicy
+    policy: str
 
 
 def cells_to_json(cells: Iterable[PricedCell]) -> str:
@@ -60,4 +61,4 @@ def thaw(closing: Closing) -> Frozen:
     settings = {name: tuple(kind(**row) for row in content["settings"][name]) for name, kind in _RECORDS.items()}
     method = content["method"]
     cells = cells_from_json(json.dumps(content["cells"]))
-    return Frozen(cells, **settings, tz=method["tz"], idle_policy=method["idle_policy"])
+    return Frozen(cells, **settings, tz=method["tz"], idle_policy=method["idle_policy"], policy=method["policy"])

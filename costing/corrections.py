@@ -10,6 +10,7 @@ from collections import defaultdict
 from dataclasses import replace
 from typing import Any
 
+from ..errors import InputError
 from ..events import Closing
 from .api_prices import PriceList
 from .books import Books
@@ -25,11 +26,14 @@ _Key = tuple[str | int | None, ...]
 _SUMS = NUMBERS + MONEY
 
 
-def corrections(books: Books, period: Period) -> tuple[PricedCell, ...]:
+def corrections(books: Books, period: Period, policy: str = "roofline") -> tuple[PricedCell, ...]:
     """Cells that correct closed periods before `period`, each with `correction_of` and only what changed.
 
     None unless the period holds the first instant after all closed ones. A closed period is priced again with its own
     rates, capacities, tenants and idle policy, so later settings change nothing.
+
+    Raises InputError where one was closed under another `policy` than the books' ledger is split by: the two splits
+    differ everywhere, and that is no correction.
     """
     closed_until = max((closing.to_ns for closing in books.closings), default=None)
     if closed_until is None or not period.from_ns <= closed_until < period.to_ns:
@@ -37,6 +41,11 @@ def corrections(books: Books, period: Period) -> tuple[PricedCell, ...]:
     frozen = {closing: thaw(closing) for closing in books.closings if closing.to_ns <= period.from_ns}
     found: list[PricedCell] = []
     for closing, terms in frozen.items():
+        if terms.policy != policy:
+            raise InputError(
+                f"{closing.period} was closed with --policy {terms.policy}, and its corrections belong to this bill:"
+                f" ask for --policy {terms.policy} here as well"
+            )
         billed = [cell for cell in terms.cells if not cell.correction_of]
         for later in frozen.values():
             billed += [cell for cell in later.cells if cell.correction_of == closing.period]

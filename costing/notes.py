@@ -33,6 +33,10 @@ def problems_of(report: Report) -> tuple[str, ...]:
         off = money_text(abs(report.residual_micro))
         side = "above" if report.residual_micro > 0 else "below"
         problems.append(f"The lines are {off} {report.currency} {side} the invoice.")
+    billed, amount = report.total.billed_micro, report.total.amount_micro
+    if billed is not None and amount is not None and billed != amount:
+        off = money_text(abs(billed - amount))
+        problems.append(f"Spreading idle time changed the total by {off} {report.currency}.")
     return tuple(problems)
 
 

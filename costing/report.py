@@ -167,7 +167,7 @@ def build_report(
     used = card.used(priced.rates)
     bill_currency = card.currency(used, currency)
     cells = publish(priced, terms)
-    corrected = corrections(books, period)
+    corrected = corrections(books, period, policy)
     table = _with_corrections(cells, corrected)
     lines = lines_of(table, groups, idle_policy, priced.is_priced)
     owed = sum(cell.amount_micro or 0 for cell in corrected)

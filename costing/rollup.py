@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..events import LEDGER, MINUTE_NS
 from . import arrow
 from .segments import Ints
 
@@ -16,7 +17,24 @@ ROWS_KEPT = 1 << 20
 """Partial sums are added up whenever there are more than so many."""
 SLOTS = 1 << 20
 """Groups that may be numbered by a table of their codes; more are sorted."""
+LINE_KEYS = tuple(name for name in LEDGER.key if name != LEDGER.time)
+LINE_SUMS = ("gpu_ns", "prompt_tokens", "cached_tokens", "output_tokens", "requests")
+"""What bills add up; KV occupancy is none of it, and would not fit 64 bits over a day."""
+LINE_COLUMNS = (LEDGER.time, *LINE_KEYS, *LINE_SUMS)
 _compute: Any = pc
+
+
+def roll_ledger(batches: Iterable[pa.RecordBatch], borders: Iterable[int], first_ns: int, last_ns: int) -> pa.Table:
+    """Add up ledger lines (with `LINE_COLUMNS`) between borders, each sum dated by the border before it.
+
+    `first_ns` and `last_ns` are the minutes of the first and last line, which stay apart. The answer has the columns
+    of LEDGER, `kv_block_ns` null.
+    """
+    end_ns = last_ns + MINUTE_NS
+    edges = sorted({first_ns, last_ns, end_ns, *(at for at in borders if first_ns < at < end_ns)})
+    lines = roll_up(batches, LINE_KEYS, LINE_SUMS, LEDGER.time, edges)
+    lines = lines.append_column("kv_block_ns", pa.nulls(lines.num_rows, pa.int64()))
+    return lines.select(LEDGER.schema.names)
 
 
 def roll_up(

@@ -1,7 +1,7 @@
 """The vocabulary: what engines tell, what costing makes of it, and the tables that keep it."""
 
 from .batch import Batch, Progress
-from .budget import BUDGETS, Budget
+from .budget import BUDGET_STATES, BUDGETS, Budget, BudgetState, Standing
 from .capacity import CAPACITIES, Capacity
 from .closing import CLOSINGS, Closing
 from .decode_run import DecodeGroup, DecodeRun, DecodeSink
@@ -16,11 +16,12 @@ from .table import Column, Table
 from .tenant import API_KEYS, TENANTS, ApiKey, Tenant
 
 EVENT_TABLES = (RUNS, STEPS, SHARES, REQUESTS, LEDGER)
-SETTING_TABLES = (RATES, CAPACITIES, TENANTS, API_KEYS, PRICES, BUDGETS, CLOSINGS)
+SETTING_TABLES = (RATES, CAPACITIES, TENANTS, API_KEYS, PRICES, BUDGETS, BUDGET_STATES, CLOSINGS)
 
 __all__ = [
     "API_KEYS",
     "BUDGETS",
+    "BUDGET_STATES",
     "CAPACITIES",
     "CLOSINGS",
     "EVENT_TABLES",
@@ -39,6 +40,7 @@ __all__ = [
     "Basis",
     "Batch",
     "Budget",
+    "BudgetState",
     "Capacity",
     "Clock",
     "Closing",
@@ -56,6 +58,7 @@ __all__ = [
     "Run",
     "Share",
     "Sink",
+    "Standing",
     "Step",
     "Table",
     "Tenant",

@@ -23,14 +23,14 @@ def scan(layout: Layout, database: Database, query: Query, warnings: list[str]) 
     """
     schema = query.schema
     if query.table not in ROLLED:
-        yield from _stays_hot(database, query).to_batches()
+        yield from _stays_hot(database, query).cast(schema).to_batches()
         return
     with files_kept(layout.archive):
         files, rows = _snapshot(database, query)
         for file in files:
             for batch in _scan_file(layout, query, file, warnings):
                 yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
-        yield from rows.to_batches()
+        yield from rows.cast(schema).to_batches()
 
 
 def _snapshot(database: Database, query: Query) -> tuple[list[ArchivedFile], pa.Table]:
@@ -46,11 +46,11 @@ def _stays_hot(database: Database, query: Query) -> pa.Table:
 
 def _scan_file(layout: Layout, query: Query, file: ArchivedFile, warnings: list[str]) -> Iterator[pa.RecordBatch]:
     path = layout.root / file.path
-    rows = 0
+    rows, condition = 0, query.arrow_condition(file.min_ns, file.max_ns)
     try:
         if path.stat().st_size != file.bytes:
             raise OSError(f"it has {path.stat().st_size} bytes instead of {file.bytes}")
-        for batch in scan_file(path, query.table.schema, query.names, query.arrow_condition()):
+        for batch in scan_file(path, query.file_schema, query.names, condition):
             rows += batch.num_rows
             yield batch
     except (OSError, pa.ArrowException) as error:

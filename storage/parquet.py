@@ -17,9 +17,7 @@ from .layout import open_private_file
 
 ROW_GROUP = 131_072
 _BATCH = 65_536
-_FORMAT = ds.ParquetFileFormat(
-    default_fragment_scan_options=ds.ParquetFragmentScanOptions(page_checksum_verification=True)
-)
+_CHECKED = ds.ParquetFragmentScanOptions(page_checksum_verification=True)
 _LEAF = {"int": "", "str": "", "ints": ".list.element", "strs": ".list.element"}
 
 
@@ -36,11 +34,15 @@ def write_file(path: Path, table: Table, rows: pa.Table) -> int:
 def scan_file(
     path: Path, schema: pa.Schema, names: Sequence[str] | None, condition: pc.Expression | None
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a file that meet a condition, in batches; a column that the file lacks is null.
+    """The rows of a file that meet a condition, in batches of `schema`; a column that the file lacks is null.
 
     Raises OSError or pa.ArrowException when the file is missing or damaged.
     """
-    dataset = ds.dataset([str(path)], schema=schema, format=_FORMAT)
+    types: dict[str, Any] = dict(zip(schema.names, schema.types, strict=True))
+    coded = [name for name, kind in types.items() if pa.types.is_dictionary(kind)]
+    options = ds.ParquetReadOptions(dictionary_columns=coded)
+    file_format = ds.ParquetFileFormat(read_options=options, default_fragment_scan_options=_CHECKED)
+    dataset = ds.dataset([str(path)], schema=schema, format=file_format)
     columns = None if names is None else list(names)
     return dataset.to_batches(
         columns=columns, filter=condition, batch_size=_BATCH, batch_readahead=4, fragment_readahead=1

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from sqlalchemy import ColumnElement
 
 from ..events import Table
-from .rows import projected
+from .rows import coded, projected
 from .tables import SQL_TABLES
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ class Query(NamedTuple):
     start_ns: int | None = None
     end_ns: int | None = None
     engine_id: str | None = None
+    coded: bool = False
+    """Texts as Arrow dictionaries: names repeat, and sums by name need no more than their codes."""
 
     @property
     def names(self) -> list[str]:
@@ -39,7 +41,12 @@ class Query(NamedTuple):
     @property
     def schema(self) -> pa.Schema:
         """The Arrow schema of the answer."""
-        return projected(self.table, self.names)
+        return self._typed(projected(self.table, self.names))
+
+    @property
+    def file_schema(self) -> pa.Schema:
+        """The Arrow schema of the whole table, as its files are read."""
+        return self._typed(self.table.schema)
 
     def sql_conditions(self) -> list[ColumnElement[bool]]:
         """The limits for the hot store."""
@@ -53,18 +60,21 @@ class Query(NamedTuple):
             conditions.append(sql.c.engine_id == self.engine_id)
         return conditions
 
-    def arrow_condition(self) -> pc.Expression | None:
-        """The limits for the archive."""
+    def arrow_condition(self, min_ns: int, max_ns: int) -> pc.Expression | None:
+        """The limits that matter for a file of the archive with rows in [min_ns, max_ns]; None: all rows are meant."""
         import pyarrow.compute as pc
 
         conditions: list[pc.Expression] = []
-        if self.start_ns is not None:
+        if self.start_ns is not None and min_ns < self.start_ns:
             conditions.append(pc.field(self.table.time) >= self.start_ns)
-        if self.end_ns is not None:
+        if self.end_ns is not None and max_ns >= self.end_ns:
             conditions.append(pc.field(self.table.time) < self.end_ns)
         if self.engine_id is not None:
             conditions.append(pc.field("engine_id") == self.engine_id)
         return _all(conditions)
+
+    def _typed(self, schema: pa.Schema) -> pa.Schema:
+        return coded(schema) if self.coded else schema
 
 
 def _all(conditions: list[pc.Expression]) -> pc.Expression | None:

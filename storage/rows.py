@@ -43,6 +43,15 @@ def projected(table: Table, names: Sequence[str]) -> pa.Schema:
     return pa.schema(fields)
 
 
+def coded(schema: pa.Schema) -> pa.Schema:
+    """The schema with its texts as dictionaries."""
+    import pyarrow as pa
+
+    fields: list[Any] = [schema.field(name) for name in schema.names]
+    code = pa.dictionary(pa.int32(), pa.string())
+    return pa.schema([field.with_type(code) if field.type == pa.string() else field for field in fields])
+
+
 def extent(rows: pa.Table, column: str) -> tuple[int, int]:
     """The smallest and the largest value of an integer column of at least one row."""
     import pyarrow.compute as pc

@@ -207,9 +207,14 @@ class Store:
         start_ns: int | None = None,
         end_ns: int | None = None,
         engine_id: str | None = None,
+        *,
+        coded: bool = False,
     ) -> Iterator[pa.RecordBatch]:
-        """What `read` answers, batch by batch in bounded memory; no file is removed until the last one is taken."""
-        query = Query(table, columns, start_ns, end_ns, engine_id)
+        """What `read` answers, batch by batch in bounded memory; no file is removed until the last one is taken.
+
+        `coded` gives texts as Arrow dictionaries, which sums by name read in half the time.
+        """
+        query = Query(table, columns, start_ns, end_ns, engine_id, coded)
         return history.scan(self._layout, self._database, query, self.warnings)
 
     def close(self) -> None:

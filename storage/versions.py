@@ -31,6 +31,12 @@ def add_settings(connection: Connection) -> None:
             connection.exec_driver_sql(statement)
 
 
+@migration(3)
+def add_budget_states(connection: Connection) -> None:
+    """How budgets stand gets a table; it fills with the next recording."""
+    connection.exec_driver_sql(_ADD_BUDGET_STATES)
+
+
 _ADD_SETTINGS = """
 ALTER TABLE rates RENAME TO rates_1;
 CREATE TABLE rates (
@@ -108,5 +114,24 @@ CREATE TABLE closings (
     content_hash TEXT NOT NULL,
     content TEXT NOT NULL,
     PRIMARY KEY (from_ns, to_ns)
+)
+"""
+
+_ADD_BUDGET_STATES = """
+CREATE TABLE budget_states (
+    team TEXT NOT NULL,
+    period TEXT NOT NULL,
+    tz TEXT NOT NULL,
+    currency TEXT NOT NULL,
+    spent_micro BIGINT,
+    per_day_micro BIGINT,
+    soft_micro BIGINT,
+    hard_micro BIGINT,
+    soft_day TEXT,
+    hard_day TEXT,
+    state TEXT NOT NULL,
+    reason TEXT,
+    seen_ns BIGINT NOT NULL,
+    PRIMARY KEY (team, period, tz)
 )
 """

@@ -51,7 +51,7 @@ class Board:
         for column in self._columns:
             shared = {"hourly": self._hourly[index], "gpu": self._percents[index]}.get(column.key)
             text = column.tell(tenant, self._snapshot) if shared is None else shared
-            line.append((self._cell(column, text), column.role))
+            line.append((self._cell(column, text), column.role_for(tenant)))
         return line + self._share(tenant.gpu_ns, "good")
 
     def foot(self) -> Iterator[Line]:

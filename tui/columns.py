@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 
 from . import money
+from .budgets import role_of, spent_percent
 from .line import Role
 from .numbers import count, per_second, percent, share
 
@@ -32,18 +33,24 @@ class Column:
     role: Role
     rank: int
     tell: Callable[[TenantRow, Snapshot], str]
+    shade: Callable[[TenantRow], Role] | None = None
+    """The role of a tenant's cell, where it depends on what is in it."""
+
+    def role_for(self, tenant: TenantRow) -> Role:
+        """How a tenant's cell is painted."""
+        return self.shade(tenant) if self.shade else self.role
 
 
 def fitting(snapshot: Snapshot, width: int) -> list[Column]:
     """The columns that fit into `width` cells beside a name, in the order in which they are shown.
 
-    The last of them to be needed also makes way for a name that would be cut.
+    The last of them to be needed also make way for a name that would be cut.
     """
     shown = _every(snapshot)
     while shown and NAME_MIN + width_of(shown, 1) > width:
         shown.remove(max(shown, key=lambda c: c.rank))
-    if longest_name(snapshot) > width - width_of(shown, 1):
-        shown = [c for c in shown if c.rank < DISPENSABLE]
+    while longest_name(snapshot) > width - width_of(shown, 1) and any(c.rank >= DISPENSABLE for c in shown):
+        shown.remove(max(shown, key=lambda c: c.rank))
     return shown
 
 
@@ -75,7 +82,7 @@ def _every(snapshot: Snapshot) -> list[Column]:
         Column("out", "out/s", 5, "decode", 1, lambda t, s: per_second(t.output_tokens, s.wall_ns)),
         Column("gpu", "GPU %", 5, "strong", 0, _together),
     ]
-    return traffic + (_unpriced() if snapshot.unit == "GPU-ms" else _priced(snapshot))
+    return traffic + (_unpriced() if snapshot.unit == "GPU-ms" else _priced(snapshot)) + _budget(snapshot)
 
 
 def _priced(snapshot: Snapshot) -> list[Column]:
@@ -96,6 +103,13 @@ def _per_1k(title: str, text: Callable[[money.Decimal | None], str]) -> list[Col
         Column("per_1k_full", "+idle", 5, "", 4, lambda t, _: text(t.per_1k_full)),
         Column("per_1k_out", "1k out", 6, "", 7, lambda t, _: text(t.per_1k_out)),
     ]
+
+
+def _budget(snapshot: Snapshot) -> list[Column]:
+    """A column only where a tenant's team has a budget."""
+    if not any(tenant.budget for tenant in snapshot.tenants):
+        return []
+    return [Column("budget", "budget", 7, "", 8, lambda t, _: spent_percent(t.budget), lambda t: role_of(t.budget))]
 
 
 def _together(_tenant: TenantRow, _snapshot: Snapshot) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
-from ..events import Rate, Request, Run, Share, Step
+from ..events import BUDGET_STATES, TENANTS, Rate, Request, Run, Share, Step, Table
+from .budgets import Budgets
 from .figures import Context, Peaks, snapshot_of
 from .fold import Fold
 from .numbers import SECOND_NS
@@ -15,6 +16,7 @@ from .snapshot import Snapshot, State
 WINDOW_S = 60
 BACKFILL_S = 120
 LOST_AFTER_NS = 10 * SECOND_NS
+SETTINGS_NS = 10 * SECOND_NS
 PAGE = 20_000
 
 Row = TypeVar("Row")
@@ -30,6 +32,7 @@ class Reader(Protocol):
 
     def runs(self) -> list[Run]: ...  # noqa: D102
     def rates(self) -> list[Rate]: ...  # noqa: D102
+    def settings(self, table: Table) -> list[Any]: ...  # noqa: D102
     def steps(self, after_id: int | None, since_ns: int | None, limit: int = PAGE) -> tuple[list[Step], int]: ...  # noqa: D102
     def shares(self, after_id: int | None, since_ns: int | None, limit: int = PAGE) -> tuple[list[Share], int]: ...  # noqa: D102
     def requests(self, after_id: int | None, since_ns: int | None, limit: int = PAGE) -> tuple[list[Request], int]: ...  # noqa: D102
@@ -60,6 +63,7 @@ class Feed:
         self._since_ns: int | None = None
         self._after: dict[str, int | None] = {"steps": None, "shares": None, "requests": None}
         self._moved: tuple[Key, int, int] | None = None
+        self._budgets: tuple[int, Budgets] | None = None
 
     def poll(self) -> Snapshot | None:
         """Read what is new and take a snapshot of the newest engine; None while the store holds no run.
@@ -115,8 +119,21 @@ class Feed:
         fold.forget(now)
         state, behind = self._state(fold, now)
         others = sum(1 for r in runs if r.ended_ns is None and r.engine_id != fold.run.engine_id)
-        context = Context(now, self._window_ns, state, behind, others, rates, self._peaks)
+        budgets = self._newest_budgets()
+        context = Context(
+            *(now, self._window_ns, state, behind, others, rates, self._peaks),
+            budgets=budgets.at(now),
+            teams=budgets.teams(now),
+        )
         return snapshot_of(fold, context)
+
+    def _newest_budgets(self) -> Budgets:
+        """Budgets and tenants, read again when ten seconds have passed: they change once a minute at most."""
+        at = self._steady_ns()
+        if self._budgets is None or at - self._budgets[0] >= SETTINGS_NS:
+            read = self._reader.settings
+            self._budgets = at, Budgets(read(BUDGET_STATES), read(TENANTS))
+        return self._budgets[1]
 
     def _state(self, fold: Fold, now: int) -> tuple[State, int | None]:
         """How the engine is doing, and how far the newest event lies behind the time of day."""

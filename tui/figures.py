@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ from ..events import Rate
 from .fold import KEEP_S, Fold, Second, Usage, alone_ns
 from .money import hourly_micro, per_1k
 from .numbers import SECOND_NS
-from .snapshot import Accounts, Bin, Engine, Latency, Money, Series, Snapshot, State, TenantRow
+from .snapshot import Accounts, Bin, BudgetRow, Engine, Latency, Money, Series, Snapshot, State, TenantRow
 
 Peaks = Callable[[str], tuple[int, int] | None]
 """GPU type → peak (FLOP/s, bytes/s) of one GPU, or None when the type is not known."""
@@ -28,6 +28,10 @@ class Context(NamedTuple):
     others: int
     rates: Sequence[Rate]
     peaks: Peaks | None
+    budgets: tuple[BudgetRow, ...]
+    """Those that hold now, the worst first."""
+    teams: Mapping[str, str]
+    """Tenant → team."""
 
 
 class Costs(NamedTuple):
@@ -99,7 +103,8 @@ def snapshot_of(fold: Fold, context: Context) -> Snapshot:
         money=costs.money,
         money_reason=costs.reason,
         unit=costs.unit,
-        tenants=_tenants(fold, usage, accounts, costs, aboard),
+        tenants=_tenants(fold, usage, accounts, costs, _team_budgets(context), aboard),
+        budgets=context.budgets,
         series=_series(fold, now),
     )
 
@@ -158,8 +163,19 @@ def _costs(fold: Fold, context: Context, accounts: Accounts, usage: dict[tuple[s
     return Costs(money, None, price, rate.currency, [*riders])
 
 
+def _team_budgets(context: Context) -> dict[str, BudgetRow]:
+    """Tenant → the worst budget of its team."""
+    worst = {budget.team: budget for budget in reversed(context.budgets)}
+    return {tenant: worst[team] for tenant, team in context.teams.items() if team in worst}
+
+
 def _tenants(
-    fold: Fold, usage: dict[tuple[str, str], Usage], accounts: Accounts, costs: Costs, aboard: bool
+    fold: Fold,
+    usage: dict[tuple[str, str], Usage],
+    accounts: Accounts,
+    costs: Costs,
+    budgets: Mapping[str, BudgetRow],
+    aboard: bool,
 ) -> tuple[TenantRow, ...]:
     riding = fold.aboard if aboard else {}
     rows: list[TenantRow] = []
@@ -181,6 +197,7 @@ def _tenants(
                 per_1k=per_1k(used.gpu_ns, tokens, costs.per_gpu_hour),
                 per_1k_full=per_1k(loaded, tokens, costs.per_gpu_hour),
                 per_1k_out=per_1k(used.gpu_ns, used.output_tokens, costs.per_gpu_hour),
+                budget=budgets.get(key[0]),
             )
         )
     return tuple(rows)

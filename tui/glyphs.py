@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from .literal import literal
 
-_TO_ASCII = {"·": "|", "–": "-", "×": "x", "≥": ">=", "≤": "<=", "€": "EUR ", "£": "GBP ", "¥": "JPY "}
+_TO_ASCII = {"·": "|", "–": "-", "×": "x", "▲": "!", "≥": ">=", "≤": "<=", "€": "EUR ", "£": "GBP ", "¥": "JPY "}
 _TRANSLATE = str.maketrans(_TO_ASCII)
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from decimal import Decimal
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from . import lines, meters, numbers
 from .board import Board
+from .budgets import budget_line
 from .glyphs import UNICODE, Glyphs
 from .line import Line, plain
 from .widgets.histogram import one_line
@@ -36,6 +38,7 @@ def plain_snapshot(snapshot: Snapshot | None, glyphs: Glyphs = UNICODE, width: i
         board.head(),
         *(board.row(i) for i in range(len(snapshot.tenants))),
         *board.foot(),
+        *_budget(snapshot, width, glyphs),
     ]
     return "".join(f"{glyphs.text(plain(line)).rstrip()}\n" for line in told)
 
@@ -55,6 +58,12 @@ def _meters(s: Snapshot) -> list[Line]:
         _pair("preempted", plain(meters.put_off(s)), "per token", plain(lines.latency(s.itl))),
         _pair("tokens/s", plain(lines.tokens(s)), "finished", plain(meters.finished(s))),
     ]
+
+
+def _budget(snapshot: Snapshot, width: int, glyphs: Glyphs) -> list[Line]:
+    """The budget to worry about, in all words."""
+    told = budget_line(snapshot, 10 * width, glyphs)
+    return [[(line, "")] for line in wrap(plain(told), width, subsequent_indent="  ")] if told else []
 
 
 def _pair(left: str, told: str, right: str, also: str) -> Line:

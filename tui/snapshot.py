@@ -89,6 +89,29 @@ class Money:
 
 
 @dataclass(frozen=True, slots=True)
+class BudgetRow:
+    """A budget whose period holds now, and how it stood at `seen_ns`; amounts are micro-units of `currency`.
+
+    `soft_day` and `hard_day` are the local days on which the limits are reached at this pace, None when not within the
+    period. `reason` says why `spent_micro` is not known.
+    """
+
+    team: str
+    period: str
+    tz: str
+    currency: str
+    spent_micro: int | None
+    per_day_micro: int | None
+    soft_micro: int | None
+    hard_micro: int | None
+    soft_day: str | None
+    hard_day: str | None
+    state: str
+    reason: str | None
+    seen_ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class TenantRow:
     """One tenant in one tier within the window.
 
@@ -107,6 +130,8 @@ class TenantRow:
     per_1k: Decimal | None
     per_1k_full: Decimal | None
     per_1k_out: Decimal | None
+    budget: BudgetRow | None
+    """The worst one of the tenant's team; None: it has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +199,8 @@ class Snapshot:
     """What `per_1k` figures are in: a currency, or "GPU-ms" when there is no rate."""
 
     tenants: tuple[TenantRow, ...]
+    budgets: tuple[BudgetRow, ...]
+    """Those whose period holds now, the worst first."""
     series: Series
 
     @property

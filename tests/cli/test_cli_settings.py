@@ -8,7 +8,18 @@ from pathlib import Path
 import pytest
 
 from farebox.costing.periods import Period
-from farebox.events import API_KEYS, BUDGETS, CAPACITIES, PRICES, REQUESTS, TENANTS, Capacity, Rate, Tenant
+from farebox.events import (
+    API_KEYS,
+    BUDGET_STATES,
+    BUDGETS,
+    CAPACITIES,
+    PRICES,
+    REQUESTS,
+    TENANTS,
+    Capacity,
+    Rate,
+    Tenant,
+)
 from farebox.roofline import gpu
 from farebox.storage.store import open_store
 
@@ -244,6 +255,19 @@ def test_a_budget_is_set_for_a_period_of_a_zone(farebox, inside, store):
         (("--period", "2026-10", "--hard", "0.0000001"), "to a millionth"),
     ):
         assert message in inside("budgets", "set", "store", "x", *arguments, check=2).stderr
+
+
+def test_a_budget_shows_on_the_live_screen_at_once(inside, store):
+    inside("rates", "add", "store", "--price", "4.29")
+    inside("tenants", "set", "store", "chat", "--team", "support")
+    inside("budgets", "set", "store", "support", "--period", "2026-01", "--hard", "0.0001")
+    (state,) = kept(store, BUDGET_STATES)
+    assert (state.state, state.hard_micro) == ("above hard", 100) and state.spent_micro > 100
+    told = inside("top", "store", "--once").stdout
+    assert "support has spent" in told and "farebox explain STORE 2025-12 2026-01" in " ".join(told.split())
+    assert json.loads(inside("top", "store", "--json").stdout)["budgets"] == [state._asdict()]
+    inside("budgets", "set", "store", "support", "--period", "2026-01", "--hard", "1000000")
+    assert "support has spent" not in inside("top", "store", "--once").stdout
 
 
 def test_settings_need_a_store(inside, tmp_path):

@@ -4,6 +4,7 @@ import os
 import stat
 
 import duckdb
+import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
@@ -139,3 +140,16 @@ def test_rows_take_few_bytes(tmp_path, server):
         files = list((tmp_path / "s/archive" / table.name).rglob("*.parquet"))
         rows = sum(pq.read_metadata(file).num_rows for file in files)
         assert sum(file.stat().st_size for file in files) < limit * rows + 10_000 * len(files)
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+def test_a_scan_with_coded_texts_has_the_same_rows(filled, table):
+    """Also where a window cuts some files and holds others whole, and for what is still hot."""
+    store, _ = filled
+    times = sorted(store.read(table).column(table.time).to_pylist())
+    for start, end in ((None, None), (times[len(times) // 3], times[-1])):
+        plain = store.read(table, None, start, end)
+        batches = list(store.scan(table, None, start, end, coded=True))
+        assert sorted(map(repr, pa.Table.from_batches(batches).to_pylist())) == sorted(map(repr, plain.to_pylist()))
+        for field in batches[0].schema:
+            assert not pa.types.is_string(field.type)

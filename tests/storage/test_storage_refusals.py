@@ -18,6 +18,7 @@ from farebox.storage.migrations import check_version, migrate
 from farebox.storage.store import create_store, open_store
 from farebox.storage.versions import MIGRATIONS, migration
 
+NEWEST = max(MIGRATIONS)
 CHILD = str(Path(__file__).with_name("storage_child.py"))
 
 
@@ -86,7 +87,7 @@ def test_a_newer_schema_is_refused_politely(tmp_path, open_it):
     with database.writing() as connection:
         connection.execute(text("UPDATE schema_version SET version = 99"))
     database.close()
-    with pytest.raises(StoreError, match=r"newer Farebox \(schema 99, this one knows 2\): upgrade"):
+    with pytest.raises(StoreError, match=rf"newer Farebox \(schema 99, this one knows {NEWEST}\): upgrade"):
         open_it(tmp_path / "s")
 
 
@@ -95,23 +96,23 @@ def test_an_older_store_is_brought_up_step_by_step_and_a_failed_step_changes_not
     database = Database(tmp_path / "s/live.sqlite")
     steps = dict(MIGRATIONS)
 
-    @migration(3, steps)
+    @migration(NEWEST + 1, steps)
     def add_notes(connection):
         connection.execute(text("CREATE TABLE notes (words TEXT)"))
 
-    @migration(4, steps)
+    @migration(NEWEST + 2, steps)
     def fill_notes(connection):
         connection.execute(text("INSERT INTO notes VALUES ('half')"))
         raise RuntimeError("no")
 
-    with pytest.raises(StoreError, match=r"older Farebox \(schema 2, this one reads 4\)"):
+    with pytest.raises(StoreError, match=rf"older Farebox \(schema {NEWEST}, this one reads {NEWEST + 2}\)"):
         check_version(database, steps)
     with pytest.raises(RuntimeError):
         migrate(database, steps)
     with database.reading() as connection:
         assert connection.execute(text("SELECT count(*) FROM notes")).scalar() == 0
-        assert connection.execute(text("SELECT version FROM schema_version")).scalar() == 3
-    steps[4] = lambda connection: connection.execute(text("INSERT INTO notes VALUES ('whole')"))
+        assert connection.execute(text("SELECT version FROM schema_version")).scalar() == NEWEST + 1
+    steps[NEWEST + 2] = lambda connection: connection.execute(text("INSERT INTO notes VALUES ('whole')"))
     migrate(database, steps)
     migrate(database, steps)
     check_version(database, steps)

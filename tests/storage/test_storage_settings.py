@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from farebox.events import (
     API_KEYS,
+    BUDGET_STATES,
     BUDGETS,
     CAPACITIES,
     CLOSINGS,
@@ -21,6 +22,7 @@ from farebox.events import (
     TENANTS,
     ApiKey,
     Budget,
+    BudgetState,
     Capacity,
     Closing,
     Rate,
@@ -28,10 +30,13 @@ from farebox.events import (
     TokenPrice,
 )
 from farebox.storage import effective
+from farebox.storage.database import Database
 from farebox.storage.effective import EffectiveError
 from farebox.storage.errors import ClosedError, StoreError
 from farebox.storage.live import LiveReader
+from farebox.storage.migrations import migrate
 from farebox.storage.store import create_store, open_store
+from farebox.storage.versions import MIGRATIONS
 
 VERSION_1 = Path(__file__).with_name("version_1.sql")
 ROWS = {
@@ -41,6 +46,7 @@ ROWS = {
     API_KEYS: ApiKey("ab" * 32, "chat", "wxyz", 5, None),
     PRICES: TokenPrice("llama-3-8b", "fast", "USD", 1_000_000, "1.25", None, "10", 0, None, ""),
     BUDGETS: Budget("support", "2026-10", "Europe/Berlin", "EUR", None, 10**18, 7),
+    BUDGET_STATES: BudgetState("s", "2026", "UTC", "EUR", None, None, 1, 2, None, "2026-12-01", "unknown", "ü", 7),
     CLOSINGS: Closing("2026-09", "UTC", 600, 700, 800, "00", '{"lines": []}'),
 }
 
@@ -167,12 +173,16 @@ def shape(file):
         return {name: connection.execute(f"PRAGMA table_info('{name}')").fetchall() for name in names}
 
 
-def test_a_store_of_version_1_is_brought_up_with_its_rates(tmp_path, server):
-    (tmp_path / "old").mkdir()
-    with closing(sqlite3.connect(tmp_path / "old/live.sqlite")) as connection:
+def make_version_1(folder):
+    folder.mkdir()
+    with closing(sqlite3.connect(folder / "live.sqlite")) as connection:
         connection.executescript(VERSION_1.read_text("utf-8"))
+
+
+def test_a_store_of_version_1_is_brought_up_with_its_rates(tmp_path, server):
+    make_version_1(tmp_path / "old")
     for open_it in (open_store, LiveReader):
-        with pytest.raises(StoreError, match=r"older Farebox \(schema 1, this one reads 2\): `farebox archive .*old`"):
+        with pytest.raises(StoreError, match=r"older Farebox \(schema 1, this one reads 3\): `farebox archive .*old`"):
             open_it(tmp_path / "old")
     with create_store(tmp_path / "old") as store, create_store(tmp_path / "new") as new:
         assert store.rates() == [
@@ -180,4 +190,21 @@ def test_a_store_of_version_1_is_brought_up_with_its_rates(tmp_path, server):
             Rate("gpu_type", "h100_sxm", "EUR", "3.99", None, MINUTE_NS, None, "contract 7"),
         ]
         store.append(server().batch(20))
+        assert shape(store.path / "live.sqlite") == shape(new.path / "live.sqlite")
+
+
+def test_a_store_of_version_2_keeps_its_budgets_and_learns_how_they_stand(tmp_path):
+    make_version_1(tmp_path / "old")
+    database = Database(tmp_path / "old/live.sqlite")
+    migrate(database, {2: MIGRATIONS[2]})
+    with database.writing() as connection:
+        connection.exec_driver_sql("INSERT INTO budgets VALUES ('support', '2026-10', 'UTC', 'USD', NULL, 5, 7)")
+    database.close()
+    with pytest.raises(StoreError, match=r"schema 2, this one reads 3"):
+        open_store(tmp_path / "old")
+    with create_store(tmp_path / "old") as store, create_store(tmp_path / "new") as new:
+        assert store.settings(BUDGETS) == [Budget("support", "2026-10", "UTC", "USD", None, 5, 7)]
+        assert store.settings(BUDGET_STATES) == []
+        store.put(BUDGET_STATES, ROWS[BUDGET_STATES])
+        assert store.settings(BUDGET_STATES) == [ROWS[BUDGET_STATES]]
         assert shape(store.path / "live.sqlite") == shape(new.path / "live.sqlite")

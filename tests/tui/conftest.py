@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from functools import cache
 from itertools import pairwise
 from math import sin
@@ -11,7 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from farebox.events import Rate, Request, Run, Share, Step
+from farebox.events import BUDGET_STATES, TENANTS, BudgetState, Rate, Request, Run, Share, Step, Tenant
 from farebox.tui.app import FareboxApp
 from farebox.tui.feed import Feed
 
@@ -20,6 +21,17 @@ MS = 1_000_000
 START = 1_767_225_600 * S  # 2026-01-01T00:00:00Z
 MODEL = json.dumps({"overhead": 300_000 << 20, "weights": 6_000_000 << 20, "row": 20_000 << 20, "row_comm": 0})
 PEAKS = {"H100": (989_000_000_000_000, 3_350_000_000_000)}
+
+
+def make_budget(spent: str | None, soft: str | None = None, hard: str | None = None, **changes) -> BudgetState:
+    """How Support stands in January; amounts in dollars."""
+    amounts = [None if text is None else int(Decimal(text) * 10**6) for text in (spent, None, soft, hard)]
+    state = BudgetState("Support", "2026-01", "UTC", "USD", *amounts, None, None, "within", None, START)
+    return state._replace(**changes)
+
+
+def make_tenant(tenant_id: str, team: str | None, from_ns: int = 0, to_ns: int | None = None) -> Tenant:
+    return Tenant(tenant_id, tenant_id, team, None, None, from_ns, to_ns)
 
 
 class FakeReader:
@@ -31,6 +43,8 @@ class FakeReader:
         self.step_list: list[Step] = []
         self.share_list: list[Share] = []
         self.request_list: list[Request] = []
+        self.settings_of = {BUDGET_STATES: [], TENANTS: []}
+        self.settings_read = 0
         self.error: Exception | None = None
         self.polls = 0
         self.close_called = Event()
@@ -44,6 +58,11 @@ class FakeReader:
     def rates(self):
         self._check()
         return list(self.rate_list)
+
+    def settings(self, table):
+        self._check()
+        self.settings_read += 1
+        return list(self.settings_of[table])
 
     def newest_ns(self):
         return max((run.wall_end_ns for run in self.run_list), default=None)
@@ -310,6 +329,8 @@ def make() -> SimpleNamespace:
         share=make_share,
         request=make_request,
         rate=make_rate,
+        budget=make_budget,
+        tenant=make_tenant,
         feed=make_feed,
         app=make_app,
         story=tell_story,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from farebox.events import BUDGET_STATES, TENANTS
+
 WIDE = (200, 60)
 ALL = [(80, 24), (120, 40), WIDE]
 
@@ -46,6 +48,22 @@ def test_many_tenants_without_a_rate(snap_compare, resting, make):
     store.rate_list = []
     app, run_before = resting(store, lambda a: a.screen.snapshot is not None)
     assert snap_compare(app, terminal_size=(80, 24), run_before=run_before)
+
+
+def test_budgets(snap_compare, resting, make):
+    store = make.story(90)
+    store.settings_of[TENANTS] = [
+        make.tenant("support-chat", "Support"),
+        make.tenant("code-completion", "Platform"),
+        make.tenant("nightly-eval", "Research"),
+    ]
+    store.settings_of[BUDGET_STATES] = [
+        make.budget("3.56", "3", "4", state="above soft", hard_day="2026-01-18"),
+        make.budget("812.40", None, "2000", team="Platform"),
+        make.budget("1200", "600", "1000", team="Research", period="2026", state="above hard"),
+    ]
+    app, run_before = resting(store, lambda a: a.screen.snapshot is not None)
+    assert snap_compare(app, terminal_size=(120, 40), run_before=run_before)
 
 
 @pytest.mark.parametrize("size", ALL[:2])

@@ -82,6 +82,16 @@ HELP: tuple[tuple[str, str], ...] = (
     ),
     ("+idle", "The same with idle time added to every tenant in proportion to its busy time."),
     ("1k out", "Busy cost per 1000 output tokens, in the unit of the columns before."),
+    (
+        "budget",
+        (
+            "Part of the hard limit (without one, of the soft limit) that the tenant's team has spent in the budget's "
+            "period. ▲: above the soft limit, in red above the hard one. A line under the table tells the worst budget "
+            "that is above a limit, or will be within its period at the pace since its start. The recorder looks once "
+            "a minute. farebox explain STORE 2026-09 2026-10 says why a period cost more than the one before, farebox "
+            "report STORE --by team who pays, farebox budgets set STORE changes a limit."
+        ),
+    ),
     ("ms/1k", "Without a rate: GPU milliseconds per 1000 tokens. Set a rate to see money."),
     ("(fast) (batch)", "The tier a tenant rode in, when it is not the standard one."),
     ("– and n/a", "Not known, or nothing there to divide by. Farebox never shows 0 for something it does not know."),

@@ -9,12 +9,16 @@ from textual.binding import Binding, BindingType
 from textual.reactive import reactive
 
 from ..board import Board
+from ..budgets import budget_line
 from ..line import Line
 from .figure import Figure
 
 
 class Tenants(Figure, can_focus=True):
-    """One line per tenant and tier, then those in which nobody rode. Only the lines in view are made."""
+    """One line per tenant and tier, those in which nobody rode, and a budget to worry about.
+
+    Only the lines in view are made.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "scroll_by(-1)", "Up", show=False),
@@ -33,7 +37,7 @@ class Tenants(Figure, can_focus=True):
         if self.snapshot is None:
             return []
         board = Board(self.snapshot, width, self.glyphs)
-        foot = list(board.foot())
+        foot = self._foot(board, width)
         count = len(self.snapshot.tenants)
         room = min(count, max(0, height - 1 - len(foot)))
         first = min(self.first, count - room)
@@ -60,8 +64,14 @@ class Tenants(Figure, can_focus=True):
         """Draw the rows that came into view."""
         self.redraw()
 
+    def _foot(self, board: Board, width: int) -> list[Line]:
+        foot = list(board.foot())
+        told = budget_line(self.snapshot, width, self.glyphs) if self.snapshot else None
+        return [*foot, told] if told else foot
+
     def _room(self) -> int:
         if self.snapshot is None:
             return 0
-        foot = len(list(Board(self.snapshot, self.size.width, self.glyphs).foot()))
+        width = self.size.width
+        foot = len(self._foot(Board(self.snapshot, width, self.glyphs), width))
         return min(len(self.snapshot.tenants), max(0, self.size.height - 1 - foot))
