@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ..events import Budget, Standing
 from .periods import Period, local, zone_of
-from .rating import RateError, half_even
+from .rating import half_even
 
 DAY_NS = 86_400_000_000_000
 
@@ -43,18 +43,17 @@ def budget_period(budget: Budget) -> Period:
 def status_of(budget: Budget, spent_micro: int | None, currency: str, seen_ns: int) -> BudgetStatus:
     """How a budget stands when its team was billed `spent_micro` until `seen_ns` (UTC).
 
-    Raises RateError where the bill is in another currency.
+    What was spent is unknown where some time has no rate, and where the bill is in another currency.
     """
+    reason = "some of its time has no rate" if spent_micro is None else None
     if spent_micro is not None and currency != budget.currency:
-        raise RateError(
-            f"the budget of {budget.team} is in {budget.currency}, the bill in {currency}: no conversion rate"
-        )
+        reason = f"the budget is in {budget.currency}, the bill in {currency}: there is no conversion rate"
+        spent_micro = None
     period = budget_period(budget)
     seen = min(max(seen_ns, period.from_ns), period.to_ns)
     elapsed = seen - period.from_ns
     pace = None if spent_micro is None or not elapsed else half_even(spent_micro * DAY_NS, elapsed)
     soft, hard = (_day(limit, spent_micro, period, elapsed) for limit in (budget.soft_micro, budget.hard_micro))
-    reason = "some of its time has no rate" if spent_micro is None else None
     state = _state(budget, spent_micro)
     return BudgetStatus(budget, period.from_ns, period.to_ns, seen, spent_micro, pace, soft, hard, state, reason)
 

@@ -6,7 +6,6 @@ from costing_helpers import make_run
 
 from farebox.costing.budgets import status_of
 from farebox.costing.periods import Period
-from farebox.costing.rating import RateError
 from farebox.costing.report import build_report
 from farebox.events import Budget
 
@@ -67,6 +66,8 @@ def test_spending_without_a_rate_is_unknown_and_not_nothing():
     assert (status.spent_micro, status.state, status.reason) == (None, "unknown", "some of its time has no rate")
 
 
-def test_a_budget_in_another_currency_is_refused():
-    with pytest.raises(RateError, match="in EUR, the bill in USD"):
-        status_of(budget(1, currency="EUR"), 5, "USD", OCTOBER + DAY)
+def test_a_budget_in_another_currency_is_unknown_and_says_why():
+    """One wrong setting must not keep anybody from the bill."""
+    status = status_of(budget(1, currency="EUR"), 5, "USD", OCTOBER + DAY)
+    assert (status.spent_micro, status.per_day_micro, status.state) == (None, None, "unknown")
+    assert status.reason == "the budget is in EUR, the bill in USD: there is no conversion rate"
