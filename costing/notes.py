@@ -98,6 +98,9 @@ def _method(report: Report) -> Iterator[str]:
         yield f"Steps are split by the policy {report.policy}."
     if report.closed_as:
         yield f"{report.closed_as} is closed: the bill that stands is the one it was closed with, not this one."
+    at_ns = report.corrected_at_ns
+    if at_ns is not None and not report.closed_as and not report.from_ns <= at_ns < report.to_ns:
+        yield f"Corrections of closed periods are not on this bill but on the one that holds {clock(at_ns, report)}."
 
 
 def _capacity(places: Sequence[PlaceTime], report: Report) -> Iterator[str]:

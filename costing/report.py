@@ -83,6 +83,8 @@ class Report:
     budgets: tuple[BudgetStatus, ...]
     closed_as: str | None
     """The closed period in which this one lies; its frozen bill is the one that stands."""
+    corrected_at_ns: int | None
+    """Corrections of closed periods are on the bill that holds this instant, UTC; null where nothing is closed."""
     labels: dict[By, dict[str, str]]
     """What to print for tenants and teams that are called otherwise than their key."""
     cell_table: pa.Table = field(repr=False)
@@ -192,6 +194,7 @@ def build_report(
         unpriced=_unpriced(table) if books.prices else (),
         budgets=_budgets(books, terms, bill_currency),
         closed_as=_closed_as(books, period),
+        corrected_at_ns=max((closing.to_ns for closing in books.closings), default=None),
         labels={"tenant": terms.register.tenant_labels(period.to_ns), "team": terms.register.team_labels()},
         cell_table=table,
     )

@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from dataclasses import replace
 
+import pytest
 from costing_books import HOUR, books_of, line, minutes, rate, tenant
 from costing_helpers import make_run
 from hypothesis import given, settings
@@ -14,6 +15,7 @@ from farebox.costing.closing_cells import cells_from_json, cells_to_json, freeze
 from farebox.costing.corrections import corrections
 from farebox.costing.periods import Period
 from farebox.costing.report import build_report
+from farebox.errors import InputError
 from farebox.events import LEDGER, Closing
 
 SEPTEMBER, OCTOBER, NOVEMBER = (Period.parse(f"2026-{month:02}") for month in (9, 10, 11))
@@ -78,6 +80,23 @@ def test_days_of_the_open_month_show_a_correction_once():
     days = [Period.parse(day.name) for day in OCTOBER.days()]
     found = [build_report(books, day).account("correction of 2026-09").billed_micro for day in days]
     assert found == [1_000_000] + [None] * 30
+
+
+def test_a_bill_that_misses_the_corrections_says_where_they_are():
+    """In another zone the next month begins after the instant at which corrections are booked."""
+    books = later(closed(september(), Period.parse("2026-09", "Europe/Berlin")), LATE)
+    told = "Corrections of closed periods are not on this bill but on the one that holds"
+    assert any(note.startswith(told) for note in build_report(books, OCTOBER).notes())
+    right = build_report(books, Period.parse("2026-10", "Europe/Berlin"))
+    assert not any(note.startswith(told) for note in right.notes())
+
+
+def test_corrections_of_another_policy_are_refused():
+    """Two splits of the same steps differ everywhere, and that is no correction."""
+    books = later(closed(september(), SEPTEMBER, policy="tokens"), LATE)
+    with pytest.raises(InputError, match="closed with --policy tokens"):
+        build_report(books, OCTOBER)
+    assert build_report(books, OCTOBER, policy="tokens").account("correction of 2026-09").billed_micro == 1_000_000
 
 
 def test_a_closed_period_says_that_its_frozen_bill_stands():
