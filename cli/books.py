@@ -52,6 +52,7 @@ def _ledger(
     store: Store, books: Books, periods: Sequence[Period], start_ns: int | None, end_ns: int | None, *, hourly: bool
 ) -> pa.Table:
     """The recorded lines, added up between the minutes that the books tell apart."""
+    from ..costing.books import all_time
     from ..costing.borders import borders
     from ..costing.rollup import LINE_COLUMNS, roll_ledger
     from ..events import LEDGER
@@ -59,7 +60,7 @@ def _ledger(
     minutes = _extent(store, start_ns, end_ns)
     if minutes is None:
         return books.ledger
-    apart = borders(books, periods or [_everything(books, *minutes)], hourly=hourly)
+    apart = borders(books, periods or [all_time(books.runs, minutes)], hourly=hourly)
     return roll_ledger(store.scan(LEDGER, LINE_COLUMNS, start_ns, end_ns, coded=True), apart, *minutes)
 
 
@@ -78,16 +79,6 @@ def _extent(store: Store, start_ns: int | None, end_ns: int | None) -> tuple[int
     if not ends:
         return None
     return min(first.as_py() for first, _ in ends), max(last.as_py() for _, last in ends)
-
-
-def _everything(books: Books, first_ns: int, last_ns: int) -> Period:
-    """All time that a run or a ledger line tells of, in whole minutes."""
-    from ..costing.periods import Period
-    from ..events import MINUTE_NS
-
-    start = min([first_ns, *(run.started_ns for run in books.runs)]) // MINUTE_NS
-    end = -(-max([last_ns + MINUTE_NS, *(run.wall_end_ns for run in books.runs)]) // MINUTE_NS)
-    return Period.between(start * MINUTE_NS, end * MINUTE_NS)
 
 
 def _within(run: Run, start_ns: int | None, end_ns: int | None) -> bool:

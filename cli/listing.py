@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Sequence
 from typing import Any
 
 import click
+
+from .output import show
+
+LIST_WIDTH = 200
+"""Columns of a list in a pipe: wide, so that a name is rarely folded."""
 
 
 def print_records(records: Sequence[Any]) -> None:
@@ -17,22 +21,18 @@ def print_records(records: Sequence[Any]) -> None:
 
 def print_table(head: Sequence[str], rows: Sequence[Sequence[str]], nothing: str) -> None:
     """Print rows under their head; `nothing` says what to do when there are none."""
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     if not rows:
         click.echo(nothing)
         return
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else 200)
     table = Table(box=None, pad_edge=False, header_style="dim")
     for name in head:
         table.add_column(name, overflow="fold")
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
-    with console.capture() as capture:
-        console.print(table)
-    click.echo("\n".join(line.rstrip() for line in capture.get().splitlines()))
+    show(lambda console: console.print(table), width=LIST_WIDTH)
 
 
 def when(at_ns: int | None, open_end: str = "") -> str:

@@ -31,19 +31,20 @@ def put(data: str | bytes, output: Path | None) -> None:
         raise InputError(f"cannot write {output}: {error.strerror}") from None
 
 
-def show(render: Callable[[Console], None], output: Path | None = None) -> None:
-    """Draw on the terminal as wide as it is; into a pipe or file as plain text of a stable width."""
+def show(render: Callable[[Console], None], output: Path | None = None, width: int = PIPE_WIDTH) -> None:
+    """Draw on the terminal as wide as it is; into a pipe or file as plain text of a stable `width`."""
     from rich.console import Console
 
     if output is None and sys.stdout.isatty():
         render(Console(highlight=False))
         return
     page = io.StringIO()
-    render(Console(file=page, highlight=False, width=PIPE_WIDTH, force_terminal=False))
+    render(Console(file=page, highlight=False, width=width, force_terminal=False))
+    text = "\n".join(line.rstrip(" ") for line in page.getvalue().split("\n"))
     if output is None:
-        click.echo(page.getvalue(), nl=False)
+        click.echo(text, nl=False)
     else:
-        put(page.getvalue(), output)
+        put(text, output)
 
 
 def forgive_locale() -> None:

@@ -5,7 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ..events import MINUTE_NS
+from .periods import Period
+
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pyarrow as pa
 
     from ..events import Budget, Capacity, Closing, Rate, Run, Tenant, TokenPrice
@@ -26,3 +31,11 @@ class Books:
     prices: tuple[TokenPrice, ...] = ()
     budgets: tuple[Budget, ...] = ()
     closings: tuple[Closing, ...] = ()
+
+
+def all_time(runs: Sequence[Run], minutes: tuple[int, int] | None) -> Period:
+    """All time that a run or a ledger line tells of, in whole minutes; `minutes` are the first and the last line's."""
+    first, last = ([minutes[0]], [minutes[1] + MINUTE_NS]) if minutes else ([], [])
+    start = min([*(run.started_ns for run in runs), *first], default=0) // MINUTE_NS * MINUTE_NS
+    end = -(-max([*(run.wall_end_ns for run in runs), *last], default=0) // MINUTE_NS) * MINUTE_NS
+    return Period.between(start, max(end, start + MINUTE_NS))

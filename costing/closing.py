@@ -23,8 +23,8 @@ from ..version import __version__
 from . import arrow
 from .books import Books
 from .closing_cells import freeze
-from .formats import instant, to_csv, to_json
-from .periods import Period
+from .formats import to_csv, to_json
+from .periods import Period, utc_text
 from .rating import IdlePolicy
 from .report import By, Report, build_report
 from .table import ROOM, render
@@ -76,7 +76,7 @@ def verify(closing: Closing) -> None:
     """Raise ClosingChanged unless the content is the one that was closed."""
     if _hash(closing.content) != closing.content_hash:
         raise ClosingChanged(
-            f"the closing of {closing.period} was changed after {instant(closing.closed_ns)}: "
+            f"the closing of {closing.period} was changed after {utc_text(closing.closed_ns)}: "
             f"its content no longer has the hash {closing.content_hash[:12]}…"
         )
 
@@ -102,9 +102,9 @@ def find_closing(closings: Sequence[Closing], period: Period) -> Closing | None:
 def _refuse_closed(books: Books, period: Period) -> None:
     for closing in books.closings:
         if closing.from_ns < period.to_ns and period.from_ns < closing.to_ns:
-            when = instant(closing.closed_ns)
+            when = utc_text(closing.closed_ns)
             raise PeriodClosed(
-                f"{period.name} overlaps {closing.period} ({instant(closing.from_ns)} to {instant(closing.to_ns)}), "
+                f"{period.name} overlaps {closing.period} ({utc_text(closing.from_ns)} to {utc_text(closing.to_ns)}), "
                 f"which was closed at {when}; what arrives late becomes a correction of it in the open period"
             )
 
@@ -114,8 +114,8 @@ def _refuse_open(books: Books, period: Period) -> None:
     if books.ledger.num_rows:
         newest = max(newest, int(arrow.ints(books.ledger, "minute_ns").max()) + MINUTE_NS)
     if period.to_ns > newest:
-        known = f"the newest event is from {instant(newest)}" if newest else "the ledger is empty"
-        raise PeriodOpen(f"{period.name} ends at {instant(period.to_ns)}, but {known}: close it when it is over")
+        known = f"the newest event is from {utc_text(newest)}" if newest else "the ledger is empty"
+        raise PeriodOpen(f"{period.name} ends at {utc_text(period.to_ns)}, but {known}: close it when it is over")
 
 
 def _content(report: Report, books: Books) -> str:

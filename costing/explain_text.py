@@ -14,8 +14,7 @@ from rich.text import Text
 from .causes import cause_text, named, percent
 from .effects import Effect
 from .explanation import Change, Explanation, sum_effects
-from .formats import instant
-from .periods import local, zone_of
+from .periods import local, utc_text, zone_of
 from .report import Report
 
 STEADY = Fraction(1, 20)
@@ -123,7 +122,7 @@ def _document(explanation: Explanation) -> dict[str, Any]:
         "headline": headline(explanation),
         "unit": explanation.unit,
         "by": explanation.by,
-        "periods": [{"from": instant(r.from_ns), "to": instant(r.to_ns)} for r in (explanation.a, explanation.b)],
+        "periods": [{"from": utc_text(r.from_ns), "to": utc_text(r.to_ns)} for r in (explanation.a, explanation.b)],
         "requests": explanation.requests(),
         "before": explanation.amount_before,
         "after": explanation.amount_after,

@@ -24,7 +24,8 @@ import pyarrow.parquet as pq
 from ..errors import InputError
 from .apportion import apportion, round_together
 from .focus_columns import COLUMNS, FocusKind
-from .formats import instant, plain
+from .formats import plain
+from .periods import utc_text
 from .rating import HOUR_NS, exact_price, money_text
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def _place_day(cell: PricedCell) -> tuple[str, ...]:
 
 def _origin(cell: PricedCell) -> tuple[str, ...]:
     """What identifies the origin charge: a host's GPUs of one type, on one day, at one rate."""
-    return *_place_day(cell), instant(cell.from_ns), cell.rate or ""
+    return *_place_day(cell), utc_text(cell.from_ns), cell.rate or ""
 
 
 def _charges(cells: Sequence[PricedCell]) -> Iterator[Charge]:
@@ -160,7 +161,7 @@ def _common(report: Report) -> FocusRow:
     row |= dict.fromkeys(("ProviderName", "PublisherName", "InvoiceIssuerName"), ISSUER)
     row |= dict.fromkeys(("HostProviderName", "ServiceProviderName"), ISSUER)
     row |= dict.fromkeys(("BillingCurrency", "PricingCurrency"), report.currency)
-    row |= {"BillingPeriodStart": instant(report.from_ns), "BillingPeriodEnd": instant(report.to_ns)}
+    row |= {"BillingPeriodStart": utc_text(report.from_ns), "BillingPeriodEnd": utc_text(report.to_ns)}
     return row | {
         "BillingAccountId": "self-hosted",
         "ChargeCategory": "Usage",
@@ -183,8 +184,8 @@ def _origin_columns(cell: PricedCell) -> FocusRow:
         "ChargeClass": "Correction" if cell.correction_of else None,
         "ChargeDescription": f"{cell.gpu_type} GPUs of {cell.host} on {cell.day} at {cell.rate} per GPU-hour"
         + (f", correction of {cell.correction_of}" if cell.correction_of else ""),
-        "ChargePeriodStart": instant(cell.from_ns),
-        "ChargePeriodEnd": instant(cell.to_ns),
+        "ChargePeriodStart": utc_text(cell.from_ns),
+        "ChargePeriodEnd": utc_text(cell.to_ns),
         "ContractedUnitPrice": money_text(round(price * 10**PLACES), PLACES),
         "ResourceId": f"{cell.host}/{cell.gpu_type}",
         "ResourceName": cell.host or None,

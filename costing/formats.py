@@ -89,8 +89,8 @@ def to_json(report: Report) -> str:
     document = {
         "period": report.period.name,
         "tz": report.period.tz,
-        "from": instant(report.from_ns),
-        "to": instant(report.to_ns),
+        "from": utc_text(report.from_ns),
+        "to": utc_text(report.to_ns),
         "by": report.by,
         "policy": report.policy,
         "idle_policy": report.idle_policy,
@@ -149,8 +149,3 @@ def _summary(report: Report) -> str:
     document = json.loads(to_json(report))
     del document["lines"]
     return json.dumps(document, ensure_ascii=False)
-
-
-def instant(at_ns: int) -> str:
-    """UTC nanoseconds as YYYY-MM-DDTHH:MM:SSZ."""
-    return utc_text(at_ns)

@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import InputError
-from ..events import MINUTE_NS, Rate
+from ..events import Rate
 from . import arrow
 from .api_prices import NO_PRICE, PriceList
-from .books import Books
+from .books import Books, all_time
 from .budgets import BudgetStatus, overlapping, status_of
 from .capacity import Slice
 from .cell import PricedCell, cells_from_arrow, cells_to_arrow
@@ -161,7 +161,7 @@ def build_report(
     are in different currencies, or in another one than `currency`.
     """
     groups = _groups(by)
-    period = period or _everything(books)
+    period = period or all_time(books.runs, _minutes(books.ledger))
     card = RateCard(books.rates) if rate is None else RateCard.single(rate, currency or "USD")
     prices = PriceList(books.prices)
     terms = Terms(period, card, Register(books.tenants), prices, idle_policy, "hour" in groups)
@@ -209,13 +209,10 @@ def _groups(by: Sequence[By]) -> tuple[By, ...]:
     return tuple(dict.fromkeys(by))
 
 
-def _everything(books: Books) -> Period:
-    """All time that a run or the ledger tells of, in whole minutes."""
-    minutes = arrow.ints(books.ledger, "minute_ns")
-    seen = [int(minutes.min()), int(minutes.max()) + MINUTE_NS] if len(minutes) else []
-    start = min([*(run.started_ns for run in books.runs), *seen[:1]], default=0) // MINUTE_NS * MINUTE_NS
-    end = -(-max([*(run.wall_end_ns for run in books.runs), *seen[1:]], default=0) // MINUTE_NS) * MINUTE_NS
-    return Period.between(start, max(end, start + MINUTE_NS))
+def _minutes(ledger: pa.Table) -> tuple[int, int] | None:
+    """The minutes of a ledger's first and last line; None without lines."""
+    minutes = arrow.ints(ledger, "minute_ns")
+    return (int(minutes.min()), int(minutes.max())) if len(minutes) else None
 
 
 def _paid(priced: Priced) -> Counter[Slice]:
