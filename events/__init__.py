@@ -5,18 +5,23 @@ from .budget import BUDGET_STATES, BUDGETS, Budget, BudgetState, Standing
 from .capacity import CAPACITIES, Capacity
 from .closing import CLOSINGS, Closing
 from .decode_run import DecodeGroup, DecodeRun, DecodeSink
+from .gpu_sample import GPU_SAMPLES, GpuSample, GpuState
+from .host_sample import HOST_SAMPLES, HostSample
+from .interval import INTERVALS, Interval
 from .ledger import LEDGER, MINUTE_NS, Account, LedgerLine
 from .price import PRICES, TokenPrice
 from .rate import RATES, Rate, RateScope
 from .request import REQUESTS, FinishReason, Request, Tier
 from .run import RUNS, Clock, Run
 from .sink import Sink
+from .source_state import SOURCE_STATES, SourceStanding, SourceState
+from .spooled import Spooled
 from .step import SHARES, STEPS, Basis, Phase, Share, Step
 from .table import Column, Table
 from .tenant import API_KEYS, TENANTS, ApiKey, Tenant
 
-EVENT_TABLES = (RUNS, STEPS, SHARES, REQUESTS, LEDGER)
-SETTING_TABLES = (RATES, CAPACITIES, TENANTS, API_KEYS, PRICES, BUDGETS, BUDGET_STATES, CLOSINGS)
+EVENT_TABLES = (RUNS, STEPS, SHARES, REQUESTS, LEDGER, INTERVALS, GPU_SAMPLES, HOST_SAMPLES)
+SETTING_TABLES = (RATES, CAPACITIES, TENANTS, API_KEYS, PRICES, BUDGETS, BUDGET_STATES, CLOSINGS, SOURCE_STATES)
 
 __all__ = [
     "API_KEYS",
@@ -25,6 +30,9 @@ __all__ = [
     "CAPACITIES",
     "CLOSINGS",
     "EVENT_TABLES",
+    "GPU_SAMPLES",
+    "HOST_SAMPLES",
+    "INTERVALS",
     "LEDGER",
     "MINUTE_NS",
     "PRICES",
@@ -33,6 +41,7 @@ __all__ = [
     "RUNS",
     "SETTING_TABLES",
     "SHARES",
+    "SOURCE_STATES",
     "STEPS",
     "TENANTS",
     "Account",
@@ -49,6 +58,10 @@ __all__ = [
     "DecodeRun",
     "DecodeSink",
     "FinishReason",
+    "GpuSample",
+    "GpuState",
+    "HostSample",
+    "Interval",
     "LedgerLine",
     "Phase",
     "Progress",
@@ -58,6 +71,9 @@ __all__ = [
     "Run",
     "Share",
     "Sink",
+    "SourceStanding",
+    "SourceState",
+    "Spooled",
     "Standing",
     "Step",
     "Table",

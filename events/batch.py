@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from .run import Run
+    from .spooled import Spooled
 
 
 class Progress(NamedTuple):
@@ -30,3 +31,7 @@ class Batch(NamedTuple):
     requests: pa.Table
     ledger: pa.Table
     progress: Progress
+    intervals: pa.Table | None = None
+    """Intervals of a scraped engine; None: it is not scraped."""
+    spooled: Spooled | None = None
+    """Up to where the batch has taken a spool; None: it did not come from one."""

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
 
-from ..events import LEDGER, REQUESTS, SHARES, STEPS, Batch, Table
+from ..events import INTERVALS, LEDGER, REQUESTS, SHARES, STEPS, Batch, Table
 from . import hot
 from .archive import merged, staging
 from .database import Database
 from .layout import Layout
 from .progress import put_progress
 from .runs import mark_archived, newest_by_engine, put_run, unarchived_runs
+from .spool.places import put_place
 from .tables import ROLLED, SQL_TABLES
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ def roll(layout: Layout, database: Database, before_ns: int | None = None) -> in
             mark_archived(connection, runs)
             for engine_id, newest_ns in newest_by_engine(connection):
                 hot.trim(connection, engine_id, newest_ns - HOT_NS)
+            hot.trim_samples(connection, HOT_NS)
             staged.record(connection)
     return moved
 
@@ -59,8 +61,7 @@ def roll(layout: Layout, database: Database, before_ns: int | None = None) -> in
 def record_batch(database: Database, batch: Batch) -> None:
     """Write a batch to the hot store."""
     with database.writing() as connection:
-        put_run(connection, batch.run)
-        put_progress(connection, batch.run, batch.progress)
+        _put_heads(connection, batch)
         for table, rows in batch_rows(batch):
             hot.add_rows(connection, table, rows)
 
@@ -74,15 +75,23 @@ def archive_batch(layout: Layout, database: Database, batch: Batch) -> None:
         for table, rows in batch_rows(batch):
             staged.add(table, merged(table, rows))
         with database.writing() as connection:
-            put_run(connection, batch.run)
-            put_progress(connection, batch.run, batch.progress)
+            _put_heads(connection, batch)
             _replace_tail(connection, batch)
             staged.record(connection)
 
 
 def batch_rows(batch: Batch) -> list[tuple[Table, pa.Table]]:
     """The tables of a batch with their rows."""
-    return [(STEPS, batch.steps), (SHARES, batch.shares), (REQUESTS, batch.requests), (LEDGER, batch.ledger)]
+    rows = [(STEPS, batch.steps), (SHARES, batch.shares), (REQUESTS, batch.requests), (LEDGER, batch.ledger)]
+    return rows if batch.intervals is None else [*rows, (INTERVALS, batch.intervals)]
+
+
+def _put_heads(connection: Connection, batch: Batch) -> None:
+    """Write how far the run, its recording and its spool have come."""
+    put_run(connection, batch.run)
+    put_progress(connection, batch.run, batch.progress)
+    if batch.spooled is not None:
+        put_place(connection, batch.spooled)
 
 
 def _up_to(connection: Connection, table: Table, end: int) -> pa.Table:

@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, Connection, delete, func, insert, select
 
 from ..events import Table
 from .rows import arrow_columns, projected, records, sql_rows
-from .tables import ROLLED, SQL_TABLES, WATERMARKS
+from .tables import ROLLED, SAMPLES, SQL_TABLES, WATERMARKS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -104,6 +104,18 @@ def recorded_keys(connection: Connection, table: Table, rows: pa.Table) -> list[
 def trim(connection: Connection, engine_id: str, before_ns: int) -> None:
     """Drop an engine's archived copies that are older than an instant."""
     for table in ROLLED:
+        if table in SAMPLES:
+            continue
         sql = SQL_TABLES[table.name]
         copies: Any = sql.c.id <= watermark(connection, table)
         connection.execute(delete(sql).where(copies, sql.c.engine_id == engine_id, sql.c[table.time] < before_ns))
+
+
+def trim_samples(connection: Connection, keep_ns: int) -> None:
+    """Drop archived copies of samples that are more than `keep_ns` older than the newest."""
+    for table in SAMPLES:
+        sql = SQL_TABLES[table.name]
+        newest_ns = connection.execute(select(func.max(sql.c[table.time]))).scalar()
+        if newest_ns is not None:
+            copies: Any = sql.c.id <= watermark(connection, table)
+            connection.execute(delete(sql).where(copies, sql.c[table.time] < newest_ns - keep_ns))

@@ -8,7 +8,24 @@ from typing import Any
 
 from sqlalchemy import func, select
 
-from ..events import RATES, REQUESTS, SHARES, STEPS, Rate, Request, Run, Share, Step, Table
+from ..events import (
+    GPU_SAMPLES,
+    HOST_SAMPLES,
+    INTERVALS,
+    RATES,
+    REQUESTS,
+    SHARES,
+    STEPS,
+    GpuSample,
+    HostSample,
+    Interval,
+    Rate,
+    Request,
+    Run,
+    Share,
+    Step,
+    Table,
+)
 from . import runs
 from .layout import Layout
 from .migrations import open_checked
@@ -67,6 +84,24 @@ class LiveReader:
     ) -> tuple[list[Request], int]:
         """Requests, by the instant at which they finished; see `steps`."""
         return self._rows(REQUESTS, after_id, since_ns, limit)
+
+    def intervals(
+        self, after_id: int | None = None, since_ns: int | None = None, limit: int = 20_000
+    ) -> tuple[list[Interval], int]:
+        """Intervals of scraped engines; see `steps`."""
+        return self._rows(INTERVALS, after_id, since_ns, limit)
+
+    def gpu_samples(
+        self, after_id: int | None = None, since_ns: int | None = None, limit: int = 20_000
+    ) -> tuple[list[GpuSample], int]:
+        """Readings of GPUs; see `steps`."""
+        return self._rows(GPU_SAMPLES, after_id, since_ns, limit)
+
+    def host_samples(
+        self, after_id: int | None = None, since_ns: int | None = None, limit: int = 20_000
+    ) -> tuple[list[HostSample], int]:
+        """Readings of hosts; see `steps`."""
+        return self._rows(HOST_SAMPLES, after_id, since_ns, limit)
 
     def close(self) -> None:
         """Let go of the store."""

@@ -56,7 +56,7 @@ class Query(NamedTuple):
             conditions.append(sql.c[self.table.time] >= self.start_ns)
         if self.end_ns is not None:
             conditions.append(sql.c[self.table.time] < self.end_ns)
-        if self.engine_id is not None and "engine_id" in sql.c:  # rates hold for every engine
+        if self.engine_id is not None and self._has_engines:
             conditions.append(sql.c.engine_id == self.engine_id)
         return conditions
 
@@ -69,9 +69,14 @@ class Query(NamedTuple):
             conditions.append(pc.field(self.table.time) >= self.start_ns)
         if self.end_ns is not None and max_ns >= self.end_ns:
             conditions.append(pc.field(self.table.time) < self.end_ns)
-        if self.engine_id is not None:
+        if self.engine_id is not None and self._has_engines:
             conditions.append(pc.field("engine_id") == self.engine_id)
         return _all(conditions)
+
+    @property
+    def _has_engines(self) -> bool:
+        """Settings and samples hold for every engine."""
+        return "engine_id" in SQL_TABLES[self.table.name].c
 
     def _typed(self, schema: pa.Schema) -> pa.Schema:
         return coded(schema) if self.coded else schema

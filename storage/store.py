@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy.exc import IntegrityError
 
-from ..events import RATES, REQUESTS, STEPS, Batch, Progress, Rate, Run, Table
+from ..events import RATES, REQUESTS, STEPS, Batch, Progress, Rate, Run, Spooled, Table
 from . import compaction, erasure, handover, history, hot, progress, runs
 from .archive import sweep
 from .database import Database
@@ -23,6 +23,8 @@ from .lock import WriterLock
 from .migrations import open_checked, open_migrated
 from .query import Query
 from .settings import Settings
+from .spool.places import get_place, put_place
+from .tables import SAMPLES
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -107,6 +109,26 @@ class Store:
                 raise self._duplicate(batch) from error
             if batch.run.ended_ns is not None:
                 self.roll()
+
+    def append_samples(self, table: Table, rows: pa.Table) -> None:
+        """Record readings that belong to no run: rows of one of the sample tables.
+
+        Raises ValueError for a table that holds anything else.
+        """
+        if table not in SAMPLES:
+            raise ValueError(f"{table.name} holds no samples: append a batch")
+        with self._recording(), self._database.writing() as connection:
+            hot.add_rows(connection, table, rows)
+
+    def spooled(self, writer: str) -> Spooled | None:
+        """Up to where a writer's spool is recorded; None: nothing of it is."""
+        with self._database.reading() as connection:
+            return get_place(connection, writer)
+
+    def put_spooled(self, place: Spooled) -> None:
+        """Say that a spool is taken up to a place although no batch came of it."""
+        with self._recording(), self._database.writing() as connection:
+            put_place(connection, place)
 
     def roll(self, before_ns: int | None = None) -> int:
         """Move hot rows to the archive: all, or those recorded before the first at `before_ns` or later; how many."""

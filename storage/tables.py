@@ -16,14 +16,27 @@ from sqlalchemy import (
 )
 from sqlalchemy import Table as SqlTable
 
-from ..events import LEDGER, REQUESTS, RUNS, SETTING_TABLES, SHARES, STEPS, Table
+from ..events import (
+    GPU_SAMPLES,
+    HOST_SAMPLES,
+    INTERVALS,
+    LEDGER,
+    REQUESTS,
+    RUNS,
+    SETTING_TABLES,
+    SHARES,
+    STEPS,
+    Table,
+)
 
 METADATA = MetaData()
 
-ROLLED = (STEPS, SHARES, REQUESTS, LEDGER)
+SAMPLES = (GPU_SAMPLES, HOST_SAMPLES)
+"""Tables of readings that belong to no run."""
+ROLLED = (STEPS, SHARES, REQUESTS, LEDGER, INTERVALS, *SAMPLES)
 """Tables whose rows move from hot to archive; runs and settings are few and stay."""
 
-_CHECKED = (STEPS, REQUESTS)
+_CHECKED = (STEPS, REQUESTS, INTERVALS)
 _ROW_ID = BigInteger().with_variant(Integer(), "sqlite")
 
 
@@ -80,6 +93,14 @@ WATERMARKS = SqlTable(
     METADATA,
     Column("table_name", Text(), primary_key=True),
     Column("archived_id", BigInteger(), nullable=False),
+)
+
+SPOOLS = SqlTable(
+    "spools",
+    METADATA,
+    Column("writer", Text(), primary_key=True),
+    Column("segment", BigInteger(), nullable=False),
+    Column("offset", BigInteger(), nullable=False),
 )
 
 SCHEMA_VERSION = SqlTable("schema_version", METADATA, Column("version", Integer(), nullable=False))

@@ -37,6 +37,13 @@ def add_budget_states(connection: Connection) -> None:
     connection.exec_driver_sql(_ADD_BUDGET_STATES)
 
 
+@migration(4)
+def add_sources(connection: Connection) -> None:
+    """Scraped intervals, readings of GPUs and hosts, the states of sources and the places in spools get tables."""
+    for statement in _ADD_SOURCES.split(";"):
+        connection.exec_driver_sql(statement)
+
+
 _ADD_SETTINGS = """
 ALTER TABLE rates RENAME TO rates_1;
 CREATE TABLE rates (
@@ -133,5 +140,80 @@ CREATE TABLE budget_states (
     reason TEXT,
     seen_ns BIGINT NOT NULL,
     PRIMARY KEY (team, period, tz)
+)
+"""
+
+_ADD_SOURCES = """
+CREATE TABLE intervals (
+    id INTEGER NOT NULL,
+    engine_id TEXT NOT NULL,
+    run_id TEXT NOT NULL,
+    step_seq BIGINT NOT NULL,
+    started_ns BIGINT NOT NULL,
+    duration_ns BIGINT NOT NULL,
+    running BIGINT,
+    waiting BIGINT,
+    kv_ppm TEXT,
+    prompt_tokens BIGINT,
+    cached_tokens BIGINT,
+    output_tokens BIGINT,
+    requests BIGINT,
+    preemptions BIGINT,
+    busy_ns BIGINT,
+    histograms TEXT,
+    missing TEXT,
+    PRIMARY KEY (id),
+    UNIQUE (engine_id, run_id, step_seq)
+);
+CREATE INDEX intervals_by_time ON intervals (started_ns);
+CREATE TABLE gpu (
+    id INTEGER NOT NULL,
+    host TEXT NOT NULL,
+    gpu_uuid TEXT NOT NULL,
+    at_ns BIGINT NOT NULL,
+    device BIGINT NOT NULL,
+    name TEXT NOT NULL,
+    parent_uuid TEXT,
+    state TEXT NOT NULL,
+    util_pct BIGINT,
+    mem_used BIGINT,
+    mem_total BIGINT,
+    mem_kind TEXT,
+    power_mw BIGINT,
+    power_scope TEXT,
+    power_limit_mw BIGINT,
+    energy_mj BIGINT,
+    energy_basis TEXT,
+    sm_clock_mhz BIGINT,
+    temperature_c BIGINT,
+    missing TEXT,
+    PRIMARY KEY (id)
+);
+CREATE INDEX gpu_by_time ON gpu (at_ns);
+CREATE TABLE host (
+    id INTEGER NOT NULL,
+    host TEXT NOT NULL,
+    at_ns BIGINT NOT NULL,
+    cpus BIGINT NOT NULL,
+    cpu_permille BIGINT,
+    mem_used BIGINT,
+    mem_total BIGINT,
+    PRIMARY KEY (id)
+);
+CREATE INDEX host_by_time ON host (at_ns);
+CREATE TABLE source_states (
+    source TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    state TEXT NOT NULL,
+    since_ns BIGINT NOT NULL,
+    seen_ns BIGINT NOT NULL,
+    why TEXT,
+    PRIMARY KEY (source, since_ns)
+);
+CREATE TABLE spools (
+    writer TEXT NOT NULL,
+    segment BIGINT NOT NULL,
+    "offset" BIGINT NOT NULL,
+    PRIMARY KEY (writer)
 )
 """

@@ -19,6 +19,7 @@ from farebox.events import (
     PRICES,
     RATES,
     SETTING_TABLES,
+    SOURCE_STATES,
     TENANTS,
     ApiKey,
     Budget,
@@ -26,6 +27,7 @@ from farebox.events import (
     Capacity,
     Closing,
     Rate,
+    SourceState,
     Tenant,
     TokenPrice,
 )
@@ -38,6 +40,7 @@ from farebox.storage.migrations import migrate
 from farebox.storage.store import create_store, open_store
 from farebox.storage.versions import MIGRATIONS
 
+NEWEST = max(MIGRATIONS)
 VERSION_1 = Path(__file__).with_name("version_1.sql")
 ROWS = {
     RATES: Rate("host", "ü 1", "USD", "10/3", '{"years": 4}', 0, None, "x"),
@@ -47,6 +50,7 @@ ROWS = {
     PRICES: TokenPrice("llama-3-8b", "fast", "USD", 1_000_000, "1.25", None, "10", 0, None, ""),
     BUDGETS: Budget("support", "2026-10", "Europe/Berlin", "EUR", None, 10**18, 7),
     BUDGET_STATES: BudgetState("s", "2026", "UTC", "EUR", None, None, 1, 2, None, "2026-12-01", "unknown", "ü", 7),
+    SOURCE_STATES: SourceState("vllm-ü", "vllm", "down", 600, 700, "connection refused"),
     CLOSINGS: Closing("2026-09", "UTC", 600, 700, 800, "00", '{"lines": []}'),
 }
 
@@ -182,7 +186,9 @@ def make_version_1(folder):
 def test_a_store_of_version_1_is_brought_up_with_its_rates(tmp_path, server):
     make_version_1(tmp_path / "old")
     for open_it in (open_store, LiveReader):
-        with pytest.raises(StoreError, match=r"older Farebox \(schema 1, this one reads 3\): `farebox archive .*old`"):
+        with pytest.raises(
+            StoreError, match=rf"older Farebox \(schema 1, this one reads {NEWEST}\): `farebox archive .*old`"
+        ):
             open_it(tmp_path / "old")
     with create_store(tmp_path / "old") as store, create_store(tmp_path / "new") as new:
         assert store.rates() == [
@@ -200,7 +206,7 @@ def test_a_store_of_version_2_keeps_its_budgets_and_learns_how_they_stand(tmp_pa
     with database.writing() as connection:
         connection.exec_driver_sql("INSERT INTO budgets VALUES ('support', '2026-10', 'UTC', 'USD', NULL, 5, 7)")
     database.close()
-    with pytest.raises(StoreError, match=r"schema 2, this one reads 3"):
+    with pytest.raises(StoreError, match=rf"schema 2, this one reads {NEWEST}"):
         open_store(tmp_path / "old")
     with create_store(tmp_path / "old") as store, create_store(tmp_path / "new") as new:
         assert store.settings(BUDGETS) == [Budget("support", "2026-10", "UTC", "USD", None, 5, 7)]

@@ -1,0 +1,23 @@
+"""A source's state: whether it can be read, since when, and why not."""
+
+from typing import Annotated, Literal, NamedTuple
+
+from .table import Table, col
+
+SourceStanding = Literal["up", "degraded", "down"]
+
+
+class SourceState(NamedTuple):
+    """One stretch of time in which a source stood as it did; the newest one of a source moves `seen_ns` on."""
+
+    source: Annotated[str, col("", "the source, as the configuration names it")]
+    kind: Annotated[str, col("", "what it is: vllm, sglang, nvml, spool …")]
+    state: Annotated[str, col("", "up, degraded or down")]
+    since_ns: Annotated[int, col("ns", "when that began, UTC")]
+    seen_ns: Annotated[int, col("ns", "when it was last looked at, UTC")]
+    why: Annotated[str | None, col("", "what is wrong and what to do; null: nothing is")]
+
+
+SOURCE_STATES = Table(
+    "source_states", SourceState, key=("source", "since_ns"), time="since_ns", sort=("source", "since_ns")
+)
