@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from farebox.cli.books import load_books
+from farebox.collector.books import load_books
 from farebox.costing.formats import to_csv
 from farebox.costing.periods import Period
 from farebox.costing.report import build_report

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import click
 
 from .billing import IDLE_POLICIES, period_of
-from .books import load_books
 from .options import PRICE, CurrencyType, json_option, store_argument, tz_option
 from .output import put, show
 
@@ -58,6 +57,7 @@ def explain(
 
     A period is a year, month or day (2026-10), or FROM/TO. The effects add up to the difference, to the micro-dollar.
     """
+    from ..collector.books import load_books
     from ..costing.explain import explain as explained
     from ..costing.explain import render, to_json
     from ..storage.store import open_store

@@ -9,7 +9,6 @@ import click
 
 from ..errors import InputError
 from .billing import Method, method_of, method_options, period_of
-from .books import load_books
 from .clock import instant
 from .options import store_argument, tz_option
 from .output import put, show
@@ -153,6 +152,7 @@ def _frozen(store: Store, period: Period, form: str) -> str | None:
 
 
 def _build(store: Store, period: Period | None, tz: str, method: Method) -> Report:
+    from ..collector.books import load_books
     from ..costing.periods import Period
     from ..costing.report import build_report
 

@@ -8,7 +8,6 @@ from typing import Any
 import click
 
 from .billing import method_of, method_options, period_of
-from .books import load_books
 from .listing import when
 from .options import store_argument, tz_option
 
@@ -30,6 +29,7 @@ def close(store: Path, period: str, tz: str, early: bool, **options: Any) -> Non
 
     What arrives later never changes it: it becomes correction lines in the open period.
     """
+    from ..collector.books import load_books
     from ..costing.closing import close as freeze
     from ..events import CLOSINGS
     from ..storage.store import open_store

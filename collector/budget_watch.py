@@ -8,14 +8,15 @@ from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from ..costing.books import Books
 from ..costing.budgets import BudgetStatus, budget_period
 from ..costing.periods import Period
 from ..costing.report import build_report
 from ..errors import InputError
-from ..events import BUDGET_STATES, BUDGETS, CAPACITIES, LEDGER, TENANTS, Budget, BudgetState
+from ..events import BUDGET_STATES, BUDGETS, Budget, BudgetState
+from .books import load_books
 
 if TYPE_CHECKING:
+    from ..costing.books import Books
     from ..storage.store import Store
 
 WAIT_S = 60.0
@@ -67,26 +68,17 @@ def budget_states(store: Store) -> list[BudgetState]:
     held = [budget for budget in budgets if _holds(budget, now_ns)]
     if not held:
         return []
-    span = _span(held)
-    ledger = store.read(LEDGER, start_ns=span.from_ns, end_ns=span.to_ns)
+    books = load_books(store, *map(budget_period, held), hourly=False)
     if store.warnings:
         return [_unknown(budget, now_ns, store.warnings[0]) for budget in held]
-    books = Books(
-        ledger,
-        tuple(runs),
-        rates=tuple(store.rates()),
-        capacities=tuple(store.settings(CAPACITIES)),
-        tenants=tuple(store.settings(TENANTS)),
-    )
     return [state for group in _by_currency(held) for state in _states(books, group, now_ns)]
 
 
 def _states(books: Books, budgets: Sequence[Budget], now_ns: int) -> list[BudgetState]:
     """Budgets of one currency, which all rates of their time must share."""
+    own = replace(books, budgets=tuple(budgets), closings=())
     try:
-        bill = build_report(
-            replace(books, budgets=tuple(budgets)), _span(budgets), by=("team",), currency=budgets[0].currency
-        )
+        bill = build_report(own, _span(budgets), by=("team",), currency=budgets[0].currency)
     except InputError as error:
         return [_unknown(budget, now_ns, str(error)) for budget in budgets]
     return [_known(status) for status in bill.budgets]

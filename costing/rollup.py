@@ -27,8 +27,8 @@ _compute: Any = pc
 def roll_ledger(batches: Iterable[pa.RecordBatch], borders: Iterable[int], first_ns: int, last_ns: int) -> pa.Table:
     """Add up ledger lines (with `LINE_COLUMNS`) between borders, each sum dated by the border before it.
 
-    `first_ns` and `last_ns` are the minutes of the first and last line, which stay apart. The answer has the columns
-    of LEDGER, `kv_block_ns` null.
+    `first_ns` and `last_ns` are the first and the last minute of lines that count, which stay apart. The answer has the
+    columns of LEDGER, `kv_block_ns` null.
     """
     end_ns = last_ns + MINUTE_NS
     edges = sorted({first_ns, last_ns, end_ns, *(at for at in borders if first_ns < at < end_ns)})

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from ..events import Table
 from . import hot
 from .database import Database
 from .layout import Layout
@@ -31,6 +32,15 @@ def scan(layout: Layout, database: Database, query: Query, warnings: list[str]) 
             for batch in _scan_file(layout, query, file, warnings):
                 yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
         yield from rows.cast(schema).to_batches()
+
+
+def extent(database: Database, table: Table) -> tuple[int, int] | None:
+    """The instants of the first and the last row of a table that is rolled, archive and hot; None without rows."""
+    with database.reading() as connection:
+        ends = [(file.min_ns, file.max_ns) for file in files_of(connection, table.name)]
+        hot_ends = hot.extent(connection, table)
+    ends += [hot_ends] if hot_ends else []
+    return (min(first for first, _ in ends), max(last for _, last in ends)) if ends else None
 
 
 def _snapshot(database: Database, query: Query) -> tuple[list[ArchivedFile], pa.Table]:

@@ -82,6 +82,13 @@ def rows_where(
     return pa.Table.from_batches([arrow_columns(columns, piece, schema) for piece in pieces], schema=schema)
 
 
+def extent(connection: Connection, table: Table) -> tuple[int, int] | None:
+    """The instants of the first and the last row; None without rows."""
+    at = SQL_TABLES[table.name].c[table.time]
+    first, last = connection.execute(select(func.min(at), func.max(at))).one()
+    return None if first is None else (first, last)
+
+
 def records_where(connection: Connection, table: Table, *conditions: ColumnElement[bool]) -> list[Any]:
     """Records that meet the conditions, in the table's order."""
     sql = SQL_TABLES[table.name]

@@ -203,6 +203,10 @@ class Store:
         """Insert a rate, or replace the one for the same thing and start."""
         self.put(RATES, rate)
 
+    def extent(self, table: Table) -> tuple[int, int] | None:
+        """The instants (UTC ns) of an event table's first and last row, found without reading rows; None without."""
+        return history.extent(self._database, table)
+
     def read(
         self,
         table: Table,

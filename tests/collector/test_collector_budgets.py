@@ -67,7 +67,7 @@ def test_a_screen_sees_it_and_what_it_says_is_what_the_report_says(store):
         snapshot = Feed(live, wall_ns=lambda: 0, steady_ns=lambda: 0).poll()
     (shown,) = snapshot.budgets
     assert {t.tenant_id: t.budget for t in snapshot.tenants} == {"chat": shown, "code": None}
-    from farebox.cli.books import load_books
+    from farebox.collector.books import load_books
 
     (status,) = build_report(load_books(store, JANUARY), JANUARY).budgets
     assert (shown.spent_micro, shown.per_day_micro, shown.hard_day, shown.state) == (

@@ -132,6 +132,31 @@ def test_the_days_of_a_month_add_up_to_the_month(place, rows, card, policy):
     assert whole.check() == ()
 
 
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Europe/Berlin", "Asia/Kolkata", "Australia/Lord_Howe"])
+@pytest.mark.parametrize("month", ["2026-03", "2026-11"])
+def test_the_days_of_a_month_in_which_clocks_change_add_up_in_every_zone(zone, month):
+    """A GPU that is never off: 23, 24, 24.5 and 25 hours a day at a rate that changes on the 8th, 05:30 UTC."""
+    period = Period.parse(month, zone)
+    start, end = period.from_ns - DAY, period.to_ns + DAY
+    change = at(f"{month}-08T05:30")
+    lines = [
+        line("tenant" if n % 3 else "idle", "AB"[n % 2] if n % 3 else "", HOUR // 2, half)
+        for n, half in enumerate(range(start, end, HOUR // 2))
+    ]
+    books = books_of(
+        lines, [make_run(ended_ns=end, started_ns=start)], rates=[rate("3.99", 0, change), rate("7/3", change)]
+    )
+    whole = build_report(books, period, ("tenant",), "weighted")
+    days = [build_report(books, Period.parse(day.name, zone), ("tenant",), "weighted") for day in period.days()]
+    total = Counter()
+    for day in days:
+        total.update(sums(day))
+    assert total == Counter(sums(whole))
+    assert sum(day.invoice_micro for day in days) == whole.invoice_micro == whole.total.billed_micro
+    assert {day.check() for day in [*days, whole]} == {()}
+    assert whole.total.gpu_ns == period.to_ns - period.from_ns
+
+
 @settings(max_examples=25, deadline=None)
 @given(ledgers, cards, st.lists(st.sampled_from(sorted(COLUMNS)), min_size=1, max_size=3, unique=True))
 def test_no_grouping_changes_an_amount(rows, card, by):
