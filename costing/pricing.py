@@ -15,20 +15,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..events import LEDGER, LedgerLine
+from ..events import LEDGER
 from . import arrow
 from .api_prices import NO_PRICE, PriceList
 from .books import Books
 from .capacity import Expected, Place, Slice, expected
 from .exact import multiply_rounded, share_out
 from .grouping import Groups, group
-from .idle import reserved_ns, spread_idle
+from .idle import IdleRows, reserved_ns, spread_idle
 from .in_force import NOTHING, Dated, in_force
 from .periods import Period, Span
 from .rate_card import NO_RATE, RateCard
 from .rating import IdlePolicy, micro_per_ns
 from .segments import Ints, Segments
 from .teams import Register
+from .unwritten import payer_lines, unobserved_lines
 
 SLICE = ("day", "host", "gpu_type", "rate")
 LINE = ("engine_id", "account", "tenant_id", "tier", "model", "phase", "basis")
@@ -81,7 +82,7 @@ def price_ledger(books: Books, terms: Terms) -> Priced:
     ledger = arrow.where(books.ledger, (minute >= period.from_ns) & (minute < period.to_ns))
     paid = expected(period, books.runs, books.capacities, card)
     unobserved, engine_rated = _compare(ledger, paid, terms)
-    parts = _parts(ledger, terms, _extra_lines(terms, paid, unobserved))
+    parts = _parts(ledger, terms, paid, unobserved)
     rates = frozenset(parts.groups.keys["rate"].tolist()) | {part.rate for part in [*paid.declared_ns, *paid.walls_ns]}
     is_priced = bool(rates - {NO_RATE}) or (not rates and bool(card.rates))
     return Priced(_with_amounts(parts, terms, paid, is_priced), paid, unobserved, engine_rated, rates, is_priced)
@@ -126,37 +127,17 @@ def _places(ledger: pa.Table, places: list[Place]) -> Ints:
     return number[arrow.codes(ledger, "host", hosts), arrow.codes(ledger, "gpu_type", types)]
 
 
-def _extra_lines(terms: Terms, paid: Expected, unobserved: dict[Slice, int]) -> list[tuple[Slice, LedgerLine]]:
-    """Lines that no run wrote: declared time without a run, and tenants that only reserved."""
-    days = terms.period.days()
-    extra = [
-        (slice_, _line(days[slice_.day].from_ns, slice_.place, "unobserved", gpu_ns=gpu_ns))
-        for slice_, gpu_ns in unobserved.items()
-        if gpu_ns > 0
-    ]
-    if terms.idle_policy != "reservation":
-        return extra
-    for place, up in paid.up.items():
-        for number, day in enumerate(days):
-            rate = terms.card.at(day.from_ns, place.gpu_type, place.host)
-            for tenant in reserved_ns(terms.register.rows, up, day):
-                line = _line(day.from_ns, place, "tenant", tenant_id=tenant)
-                extra.append((Slice(number, place, rate), line))
-    return extra
-
-
-def _line(minute_ns: int, place: Place, account: str, tenant_id: str = "", gpu_ns: int = 0) -> LedgerLine:
-    return LedgerLine(minute_ns, "", *place, account, tenant_id, "", "", "", gpu_ns, 0, 0, 0, 0, 0, "")
-
-
-def _parts(ledger: pa.Table, terms: Terms, extra: list[tuple[Slice, LedgerLine]]) -> Parts:
-    """The ledger's lines and `extra` ones summed by SLICE, LINE and PART, in that order."""
-    own = LEDGER.to_arrow([line for _, line in extra])
+def _parts(ledger: pa.Table, terms: Terms, paid: Expected, unobserved: dict[Slice, int]) -> Parts:
+    """The ledger's lines and those that no run wrote, summed by SLICE, LINE and PART, in that order."""
+    days, rate = terms.period.days(), terms.card.of(ledger)
+    payers = payer_lines(terms.idle_policy, ledger, _days(ledger, days), rate, terms.register, paid, days)
+    more = [*unobserved_lines(unobserved, days), *payers]
+    own = LEDGER.to_arrow([each.line for each in more])
     lines = pa.concat_tables([ledger.select(own.column_names), own], promote_options="default")
     is_tenant = arrow.equals(lines, "account", "tenant")
     numbers: dict[str, Ints] = {
-        "day": _days(lines, terms.period.days()),
-        "rate": np.append(terms.card.of(ledger), np.array([slice_.rate for slice_, _ in extra], np.int64)),
+        "day": _days(lines, days),
+        "rate": np.append(rate, np.array([each.rate for each in more], np.int64)),
         "price": np.where(is_tenant, terms.prices.of(lines), NO_PRICE),
         "member": np.where(is_tenant, terms.register.of(lines), NOTHING),
         "hour": _hours(lines, ledger.num_rows, terms),
@@ -170,7 +151,7 @@ def _parts(ledger: pa.Table, terms: Terms, extra: list[tuple[Slice, LedgerLine]]
 
 
 def _hours(lines: pa.Table, measured: int, terms: Terms) -> Ints:
-    """Number of each line's hour (int64[rows]), `NOTHING` for the extra lines, which are no hour's."""
+    """Number of each line's hour (int64[rows]), `NOTHING` for lines that no run wrote, which are no hour's."""
     hours = np.full(lines.num_rows, NOTHING, np.int64)
     if terms.hourly:
         hours[:measured] = _days(lines, terms.period.hours())[:measured]
@@ -183,7 +164,7 @@ def _with_amounts(parts: Parts, terms: Terms, paid: Expected, is_priced: bool) -
     gpu_ns = arrow.ints(table, "gpu_ns")
     amounts = _amounts(parts, lines, terms.card)
     values = amounts if is_priced else lines.sum(gpu_ns)
-    loaded = share_out(values + _idle(parts, lines, terms, paid, values), gpu_ns, lines)
+    loaded = share_out(values + _idle(parts, lines, terms, paid, values, is_priced), gpu_ns, lines)
     amount = share_out(amounts, gpu_ns, lines)
     value = amount if is_priced else gpu_ns
     idle = loaded - value if terms.idle_policy != "separate" else np.zeros_like(value)
@@ -210,17 +191,27 @@ def _amounts(parts: Parts, lines: Segments, card: RateCard) -> Ints:
     return amounts
 
 
-def _idle(parts: Parts, lines: Segments, terms: Terms, paid: Expected, values: Ints) -> Ints:
+def _idle(parts: Parts, lines: Segments, terms: Terms, paid: Expected, values: Ints, is_priced: bool) -> Ints:
     """What each line gains or gives by idle (int64[lines]); under `separate` what it would by busy time."""
     policy = "weighted" if terms.idle_policy == "separate" else terms.idle_policy
-    place_days = _within(parts.groups.of_equal(SLICE[:3]), lines)
+    place_days, slices = (_within(parts.groups.of_equal(names), lines) for names in (SLICE[:3], SLICE))
     is_tenant, is_idle = (arrow.equals(parts.table, "account", name)[lines.starts] for name in ("tenant", "idle"))
-    tenants = np.where(is_tenant, parts.groups.keys["tenant_id"][lines.starts], NOTHING)
+    busy_ns = lines.sum(arrow.ints(parts.table, "gpu_ns"))
+    carries = (parts.groups.keys["rate"][lines.starts] != NO_RATE) | (not is_priced)
+    is_unwritten = arrow.equals(parts.table, "engine_id", "")[lines.starts]
+    idle_beside = slices.sum(np.where(is_idle, values, 0))[slices.of]
+    rows = IdleRows(
+        place_days,
+        np.where(is_tenant, parts.groups.keys["tenant_id"][lines.starts], NOTHING),
+        is_idle,
+        busy_ns,
+        values,
+        np.where(is_unwritten, idle_beside, np.where(carries, busy_ns, 0)),
+    )
     reserved: dict[tuple[int, int], int] = {}
     if policy == "reservation":
         reserved = _reserved(parts.table, terms, paid, lines.starts[place_days.starts])
-    busy_ns = lines.sum(arrow.ints(parts.table, "gpu_ns"))
-    return spread_idle(policy, place_days, tenants, is_idle, busy_ns, values, reserved)
+    return spread_idle(policy, rows, reserved)
 
 
 def _reserved(table: pa.Table, terms: Terms, paid: Expected, starts: Ints) -> dict[tuple[int, int], int]:
@@ -234,7 +225,8 @@ def _reserved(table: pa.Table, terms: Terms, paid: Expected, starts: Ints) -> di
     for number, row in enumerate(rows):
         up = paid.up.get(Place(row["host"], row["gpu_type"]), [])
         for tenant, gpu_ns in reserved_ns(terms.register.rows, up, days[int(row["day"])]).items():
-            found[number, code[tenant]] = gpu_ns
+            if tenant in code:
+                found[number, code[tenant]] = gpu_ns
     return found
 
 
