@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from ..errors import InputError
 from ..events import MINUTE_NS, Capacity, Run
+from .conflicts import Conflict, beyond_declared
 from .periods import Period, Span
 from .rate_card import RateCard
 
@@ -53,6 +54,10 @@ class Expected:
     """GPU time of runs where nothing is declared."""
     up: dict[Place, list[Paid]] = field(default_factory=dict[Place, list[Paid]])
     """When anything was declared or running: disjoint and in order."""
+    excess: list[Conflict] = field(default_factory=list[Conflict])
+    """Runs with more GPUs than are declared."""
+    excess_ns: Counter[Slice] = field(default_factory=Counter[Slice])
+    """Their GPU time beyond declared capacity, at the place's rate."""
 
 
 def expected(period: Period, runs: Sequence[Run], capacities: Sequence[Capacity], card: RateCard) -> Expected:
@@ -76,6 +81,10 @@ def expected(period: Period, runs: Sequence[Run], capacities: Sequence[Capacity]
         spans[place].append(wall)
         for part in _outside(wall, result.declared.get(place, [])):
             result.walls_ns.update(pieces.of(place, part, run.engine_id))
+    result.excess = beyond_declared(runs, result.declared, period)
+    for each in result.excess:
+        part = Paid(each.from_ns, each.to_ns, each.excess_gpus)
+        result.excess_ns.update(pieces.of(Place(each.host, each.gpu_type), part))
     result.up = {place: stack(paid) for place, paid in spans.items()}
     return result
 

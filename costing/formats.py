@@ -108,6 +108,7 @@ def to_json(report: Report) -> str:
         "residual_micro": report.residual_micro,
         "basis": {basis: _text(share) for basis, share in report.basis},
         "places": [place._asdict() for place in report.places],
+        "conflicts": [conflict._asdict() for conflict in report.conflicts],
         "api_currency": report.api_currency,
         "unpriced": [each._asdict() for each in report.unpriced],
         "budgets": [status._asdict() | {"budget": status.budget._asdict()} for status in report.budgets],

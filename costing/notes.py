@@ -11,6 +11,7 @@ from .rating import HOUR_NS, money_text, price_of, rate_name
 
 if TYPE_CHECKING:
     from ..events import Rate
+    from .conflicts import Conflict
     from .places import PlaceTime
     from .report import Report
 
@@ -21,11 +22,14 @@ NAMED = 4
 
 def problems_of(report: Report) -> tuple[str, ...]:
     """What does not add up; empty when everything does."""
-    problems = [
-        f"{_place(place)}: {hours(place.excess_gpu_ns)} GPU·h more measured than declared."
-        for place in report.places
-        if place.excess_gpu_ns
-    ]
+    problems = [_excess(place, report) for place in report.places if place.excess_gpu_ns]
+    twice = [each for each in report.conflicts if each.gpu_uuids and not _is_declared(each, report)]
+    if twice:
+        told = _some([_shared(each, report) for each in twice], "; ")
+        charged = hours(sum(each.gpu_ns for each in twice))
+        problems.append(
+            f"{told}: {charged} GPU·h are charged more than once. Declare what you pay for with farebox hosts add."
+        )
     if report.residual_gpu_ns:
         against = "declared capacity" if any(p.declared_gpu_ns for p in report.places) else "the runs' wall clocks"
         problems.append(f"The lines are {report.residual_gpu_ns:+,} GPU·ns off {against}.")
@@ -40,12 +44,40 @@ def problems_of(report: Report) -> tuple[str, ...]:
     return tuple(problems)
 
 
+def _excess(place: PlaceTime, report: Report) -> str:
+    """More measured than declared: by how much, when, and by whom."""
+    told = [
+        f"{each.excess_gpus} GPU{'s' * (each.excess_gpus > 1)} too many from {_span(each, report)} ({_some(each.runs)})"
+        for each in report.conflicts
+        if not each.gpu_uuids and (each.host, each.gpu_type) == (place.host, place.gpu_type)
+    ]
+    sum_ = f"{_place(place)}: {hours(place.excess_gpu_ns)} GPU·h more measured than declared"
+    return f"{sum_}: {_some(told, '; ')}." if told else f"{sum_}."
+
+
+def _shared(conflict: Conflict, report: Report) -> str:
+    """Which device several runs had at once, when and who."""
+    runs = f"{_some(conflict.runs)} at once from {_span(conflict, report)}"
+    return f"{conflict.host}: {_some(conflict.gpu_uuids)} was used by {runs}"
+
+
+def _is_declared(conflict: Conflict, report: Report) -> bool:
+    """Whether capacity is declared where a device is shared: then the invoice does not rest on the runs' walls."""
+    place = next((p for p in report.places if (p.host, p.gpu_type) == (conflict.host, conflict.gpu_type)), None)
+    return place is not None and place.declared_gpu_ns > 0 and not place.walls_gpu_ns
+
+
+def _span(conflict: Conflict, report: Report) -> str:
+    return f"{clock(conflict.from_ns, report)} to {clock(conflict.to_ns, report)}"
+
+
 def notes_of(report: Report) -> tuple[str, ...]:
     """Rates, methods, capacity, what the money rests on, prices by the token, budgets."""
     parts = (
         _rates(report),
         _method(report),
         _capacity(report.places, report),
+        _sharing(report),
         _basis(report),
         _api(report),
         _budgets(report),
@@ -123,12 +155,19 @@ def _capacity(places: Sequence[PlaceTime], report: Report) -> Iterator[str]:
             yield f"{_place(place)}: last seen {clock(place.last_seen_ns, report)}."
 
 
+def _sharing(report: Report) -> Iterator[str]:
+    shared = [each for each in report.conflicts if each.gpu_uuids and _is_declared(each, report)]
+    if shared:
+        told = _some([_shared(each, report) for each in shared], "; ")
+        yield f"{told}: each is measured as if alone, and what is declared is paid."
+
+
 def _place(place: PlaceTime) -> str:
     return f"{place.host} ({place.gpu_type})"
 
 
-def _some(names: Sequence[str]) -> str:
-    told = ", ".join(names[:NAMED])
+def _some(names: Sequence[str], between: str = ", ") -> str:
+    told = between.join(names[:NAMED])
     return told if len(names) <= NAMED else f"{told} and {len(names) - NAMED} more"
 
 

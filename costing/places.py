@@ -36,6 +36,8 @@ def places_of(priced: Priced, period: Period, runs: Sequence[Run]) -> tuple[Plac
     for totals, slices in ((declared, priced.expected.declared_ns), (walls, priced.expected.walls_ns)):
         for part, gpu_ns in slices.items():
             totals[part.place] += gpu_ns
+    for part, gpu_ns in priced.expected.excess_ns.items():
+        excess[part.place] += gpu_ns
     for part, gpu_ns in priced.unobserved.items():
         unobserved[part.place] += max(gpu_ns, 0)
         excess[part.place] += max(-gpu_ns, 0)

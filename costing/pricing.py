@@ -66,7 +66,7 @@ class Priced(NamedTuple):
     no rate is known at all) and `api`, all int64; amounts are 0 where they are not known."""
     expected: Expected
     unobserved: dict[Slice, int]
-    """Declared minus measured GPU time; negative where more was measured than declared."""
+    """Declared GPU time without a run; negative where the ledger has more time than its runs."""
     engine_rated: dict[Slice, int]
     """Measured GPU time within declared capacity that an engine's own rate prices."""
     rates: frozenset[int]
@@ -95,8 +95,11 @@ def _days(ledger: pa.Table, spans: Sequence[Span]) -> Ints:
 
 
 def _compare(ledger: pa.Table, paid: Expected, terms: Terms) -> tuple[dict[Slice, int], dict[Slice, int]]:
-    """Declared minus measured time by slice, and what of the measured time has a rate of its own engine."""
-    unobserved: dict[Slice, int] = dict(paid.declared_ns)
+    """Declared time without a run by slice, and what of the measured time has a rate of its own engine.
+
+    Time beyond what is declared is taken out at the instants at which it happens, so that it never fills a gap.
+    """
+    unobserved: dict[Slice, int] = dict(paid.declared_ns + paid.excess_ns)
     engine_rated: dict[Slice, int] = {}
     if not paid.declared:
         return unobserved, engine_rated

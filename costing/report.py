@@ -21,6 +21,7 @@ from .books import Books, all_time
 from .budgets import BudgetStatus, overlapping, status_of
 from .capacity import Slice
 from .cell import PricedCell, cells_from_arrow, cells_to_arrow
+from .conflicts import Conflict, shared_devices
 from .corrections import corrections
 from .line import COLUMNS, By, Line, lines_of, parts_of_one, sum_lines
 from .notes import notes_of, problems_of
@@ -76,6 +77,8 @@ class Report:
     """Part of the money (or, without rates, of the GPU time) that rests on each basis or is unobserved; sums to 1."""
     places: tuple[PlaceTime, ...]
     """Declared and measured time of each host's GPUs."""
+    conflicts: tuple[Conflict, ...]
+    """Runs that claim more GPUs than are declared, or the same device at once."""
     api_currency: str | None
     """Currency of what tokens would cost by the token; null: none has a price."""
     unpriced: tuple[Unpriced, ...]
@@ -190,6 +193,7 @@ def build_report(
         invoice_micro=_invoice(paid, card) + owed if priced.is_priced else None,
         basis=_basis(cells),
         places=places_of(priced, period, books.runs),
+        conflicts=(*priced.expected.excess, *shared_devices(books.runs, period)),
         api_currency=prices.currency(_distinct(priced.parts, "price")),
         unpriced=_unpriced(table) if books.prices else (),
         budgets=_budgets(books, terms, bill_currency),

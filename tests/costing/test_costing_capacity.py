@@ -6,6 +6,8 @@ from decimal import Decimal
 import pytest
 from costing_books import DAY, HOUR, at, books_of, capacity, line, minutes, rate, read_case
 from costing_helpers import make_run
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from farebox.costing.capacity import CapacityError
 from farebox.costing.periods import Period
@@ -86,6 +88,72 @@ def test_sharers_of_one_gpu_pay_for_one_gpu():
     assert over.invoice_micro == 4_000_000
     assert over.check()[0] == "h (H100): 0.200 GPU·h more measured than declared."
     assert (over.residual_gpu_ns, over.residual_micro) == (720_000_000_000, 800_000)
+
+
+def two_engines(declared, *, uuids=(), hours=(0, 1), gpus=1):
+    """Two engines for an hour each from given hours on, on a host with so much declared for three hours."""
+    lines = [
+        each
+        for name, hour in zip("ef", hours, strict=True)
+        for each in minutes("tenant", name, hour * HOUR, (hour + 1) * HOUR, engine_id=name)
+    ]
+    runs = [
+        make_run(engine_id=name, started_ns=hour * HOUR, ended_ns=(hour + 1) * HOUR, gpu_uuids=uuids)
+        for name, hour in zip("ef", hours, strict=True)
+    ]
+    books = books_of(lines, runs, rates=[rate("1")], capacities=[capacity(0, 3 * HOUR, gpus)] if declared else [])
+    return build_report(books, Period.between(0, 3 * HOUR))
+
+
+def test_an_hour_above_what_is_declared_does_not_fill_the_hour_after_it():
+    report = two_engines(True, hours=(0, 0))
+    assert (report.wall_gpu_ns, report.total.gpu_ns) == (3 * HOUR, 4 * HOUR)
+    assert report.account("unobserved").gpu_ns == 2 * HOUR
+    assert report.residual_micro == 1_000_000
+    assert report.check()[0] == (
+        "h (H100): 1.000 GPU·h more measured than declared: 1 GPU too many from 1970-01-01 00:00:00 "
+        "to 1970-01-01 01:00:00 (e/r, f/r)."
+    )
+    (conflict,) = report.conflicts
+    assert conflict[2:6] == (0, HOUR, 1, ("e/r", "f/r"))
+    assert two_engines(True, hours=(0, 1)).check() == two_engines(True, hours=(0, 0), gpus=2).check() == ()
+
+
+def test_a_gpu_that_two_engines_had_at_once_is_not_charged_twice_in_silence():
+    report = two_engines(False, uuids=("GPU-0",), hours=(0, 0))
+    (problem,) = report.check()
+    assert problem == (
+        "h: GPU-0 was used by e/r, f/r at once from 1970-01-01 00:00:00 to 1970-01-01 01:00:00: "
+        "1.000 GPU·h are charged more than once. Declare what you pay for with farebox hosts add."
+    )
+    assert two_engines(False, uuids=("GPU-0",)).check() == two_engines(False, hours=(0, 0)).check() == ()
+    declared = two_engines(True, uuids=("GPU-0",), hours=(0, 0), gpus=2)
+    assert declared.check() == () and declared.invoice_micro == 6_000_000
+    assert any("GPU-0 was used by e/r, f/r at once" in note for note in declared.notes())
+
+
+walls = st.lists(st.tuples(st.integers(0, 40), st.integers(1, 20), st.integers(1, 3)), min_size=1, max_size=8)
+
+
+@settings(max_examples=25)
+@given(walls, st.lists(st.tuples(st.integers(0, 40), st.integers(1, 20), st.integers(1, 4)), max_size=4))
+def test_what_is_too_much_and_what_is_missing_are_told_minute_by_minute(told, contracts):
+    runs, lines = [], []
+    for number, (start, length, gpus) in enumerate(told):
+        name, span = f"e{number}", (start * MINUTE_NS, (start + length) * MINUTE_NS)
+        runs.append(make_run(engine_id=name, started_ns=span[0], ended_ns=span[1], gpus=gpus))
+        lines += minutes("tenant", "A", *span, gpus, engine_id=name)
+    paid = [capacity(a * MINUTE_NS, (a + n) * MINUTE_NS, gpus) for a, n, gpus in contracts]
+    report = build_report(books_of(lines, runs, rates=[rate("3.99")], capacities=paid), Period.between(0, HOUR))
+    excess = missing = 0
+    for minute in range(60):
+        up = sum(gpus for start, length, gpus in told if start <= minute < start + length)
+        known = sum(gpus for start, length, gpus in contracts if start <= minute < start + length)
+        excess += max(up - known, 0) if known else 0
+        missing += max(known - up, 0)
+    assert report.residual_gpu_ns == sum(each.gpu_ns for each in report.conflicts) == excess * MINUTE_NS
+    assert report.account("unobserved").gpu_ns == missing * MINUTE_NS
+    assert bool(report.check()) == bool(excess)
 
 
 def test_declared_gpus_on_a_host_without_any_run_are_on_the_bill():
