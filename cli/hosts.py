@@ -31,6 +31,7 @@ Examples
   farebox hosts end STORE node-7 --at 2026-07-01
   farebox hosts list STORE
 """
+_MOST_SHOWN = 8
 
 
 @click.group(epilog=EPILOG, short_help="Declare the GPUs that you pay for.")
@@ -74,6 +75,22 @@ def add(
 
     capacity = entering.enter(store, CAPACITIES, made, replace=replace)
     click.echo(f"{host} has {gpus}×{kind} since {when(capacity.from_ns)}")
+    _warn_without_run(store, host, kind)
+
+
+def _warn_without_run(store: Path, host: str, kind: str) -> None:
+    """Say when no run is on what was declared: perhaps its name is spelled otherwise."""
+    from ..storage.store import open_store
+
+    with open_store(store) as opened:
+        places = sorted({(run.host, run.gpu_type) for run in opened.runs()})
+    if (host, kind) in places:
+        return
+    known = ", ".join(f"{name} ({gpu})" for name, gpu in places[:_MOST_SHOWN]) or "no host yet"
+    more = f" and {len(places) - _MOST_SHOWN} more" if len(places) > _MOST_SHOWN else ""
+    click.echo(
+        f"note: no run is on {host} ({kind}), so all of its time is unobserved; runs are on {known}{more}", err=True
+    )
 
 
 @hosts.command(epilog=EPILOG)

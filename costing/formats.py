@@ -19,7 +19,9 @@ from .periods import utc_text
 from .rating import money_text
 from .report import Line, Report
 
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+FORMULA_STARTS = tuple("=+-@＝＋－＠")
+"""What starts a formula in a spreadsheet, also after blanks and in full width."""
+CONTROL_STARTS = ("\t", "\r", "\n")
 NO_RATE = "no rate"
 NO_PRICE = "no price"
 _NUMBERS = ("requests", "prompt_tokens", "cached_tokens", "output_tokens", "gpu_ns")
@@ -73,7 +75,8 @@ def reasons(report: Report, line: Line) -> list[str]:
 
 def plain(text: str) -> str:
     """Text that no spreadsheet runs as a formula."""
-    return f"'{text}" if text.startswith(FORMULA_STARTS) else text
+    is_formula = text.lstrip().startswith(FORMULA_STARTS)
+    return f"'{text}" if is_formula or text.startswith(CONTROL_STARTS) else text
 
 
 def _money(amount: int | None) -> str:

@@ -146,12 +146,12 @@ def _row(report: Report, line: Line, amount: str, drawn: str, *, has_api: bool) 
     names = "".join(f'<td class="name" title="{name}">{name}</td>' for name in map(safe, _names(report, line)))
     counts = [f"{count:,}" for count in (line.requests, line.prompt_tokens, line.output_tokens)]
     counts.insert(2, _percent(line.cached_tokens, line.prompt_tokens))
-    texts = counts if is_tenant or is_total else [""] * len(counts)
+    texts = counts if line.rides else [""] * len(counts)
     if report.is_priced:
         texts.append(Figures(None, 3).text(line.gpu_ns))
     cells = "".join(f"<td>{text}</td>" for text in texts)
     price = _price(report, line) if is_tenant else ""
-    api = f"<td>{_api(report, line) if is_tenant or is_total else ''}</td>" if has_api else ""
+    api = f"<td>{_api(report, line) if line.rides else ''}</td>" if has_api else ""
     bars = "" if is_total else drawn
     cells += f'<td class="money">{_amount(report, line, amount)}</td><td>{price}</td>{api}'
     return f'<tr class="{style}">{names}<td class="bar">{bars}</td>{cells}</tr>'

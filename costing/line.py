@@ -95,6 +95,17 @@ class Line:
         """Prompt and output tokens."""
         return self.prompt_tokens + self.output_tokens
 
+    @property
+    def is_correction(self) -> bool:
+        """Whether it corrects a closed period."""
+        return self.account.startswith(CORRECTION)
+
+    @property
+    def rides(self) -> bool:
+        """Whether it has riders, whose requests and tokens count: tenants, what corrects theirs, and the total."""
+        corrects_riders = self.is_correction and bool(self.requests or self.tokens)
+        return corrects_riders or self.account in ("tenant", "tenants", "total")
+
 
 @dataclass(frozen=True, slots=True)
 class Lines:

@@ -91,22 +91,30 @@ def hours(gpu_ns: int) -> str:
 
 
 def _rates(report: Report) -> Iterator[str]:
+    """The rates that this bill was made with, and no others."""
     if not report.is_priced:
         yield f"No rate: lines show GPU time, and {report.unit} per 1k tokens."
         return
-    rates = report.rates or report.card
-    if len(rates) == 1:
-        yield f"{_price(rates[0])} {report.currency} per GPU-hour{_origin(rates[0])}."
+    rates = report.rates
+    if not rates:
+        yield "No GPU was paid for in this period, so no rate was used."
+    elif len(rates) == 1:
+        yield f"{_price(rates[0].per_gpu_hour)} {report.currency} per GPU-hour{_origin(rates[0])}."
     else:
-        listed = [f"{_price(rate)} for {rate_name(rate.scope, rate.name)}{_since(rate, report)}" for rate in rates]
+        listed = [
+            f"{_price(rate.per_gpu_hour)} for {rate_name(rate.scope, rate.name)}{_since(rate, report)}"
+            for rate in rates
+        ]
         yield f"{report.currency} per GPU-hour: {_some(listed)}."
+    for closed, prices in report.correction_rates.items():
+        yield f"{_some([*map(_price, prices)])} {report.currency} per GPU-hour for the correction of {closed}."
     if report.total.unrated_gpu_ns:
         yield f"No rate for {hours(report.total.unrated_gpu_ns)} GPU·h: totals are lower bounds (≥)."
 
 
-def _price(rate: Rate) -> str:
-    price = price_of(rate.per_gpu_hour)
-    return f"{price:.6f}" if "/" in rate.per_gpu_hour else f"{price:f}"
+def _price(per_gpu_hour: str) -> str:
+    price = price_of(per_gpu_hour)
+    return f"{price:.6f}" if "/" in per_gpu_hour else f"{price:f}"
 
 
 def _origin(rate: Rate) -> str:

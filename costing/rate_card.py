@@ -70,7 +70,7 @@ class RateCard:
         return tuple(self.rates[number] for number in sorted(set(numbers) - {NO_RATE}))
 
     def currency(self, used: Sequence[Rate], wanted: str | None) -> str:
-        """The one currency of the rates used, or the one wanted (else USD) where none is.
+        """The one currency of the rates used; where none is, the one wanted, the one of all rates, or USD.
 
         Raises RateError when the rates are in different currencies, or not in the wanted one.
         """
@@ -82,4 +82,5 @@ class RateCard:
             )
         if found and wanted and found[0] != wanted:
             raise RateError(f"the rates are in {found[0]}, not {wanted}: there is no conversion rate")
-        return found[0] if found else wanted or "USD"
+        known = {rate.currency for rate in self.rates}
+        return found[0] if found else wanted or (known.pop() if len(known) == 1 else "USD")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -113,6 +113,16 @@ class Report:
         """Price of a GPU-hour where there is just one; null: none, or several."""
         prices = {rate.per_gpu_hour for rate in self.rates}
         return price_of(prices.pop()) if len(prices) == 1 else None
+
+    @cached_property
+    def correction_rates(self) -> dict[str, tuple[str, ...]]:
+        """The prices of a GPU-hour at which each closed period is corrected here, as they were written."""
+        pairs = self.cell_table.select(["correction_of", "rate"]).group_by(["correction_of", "rate"]).aggregate([])
+        found: defaultdict[str, list[str]] = defaultdict(list)
+        for closed, rate in sorted(zip(*(column.to_pylist() for column in pairs.columns), strict=True), key=str):
+            if closed and rate is not None:
+                found[closed].append(rate)
+        return {closed: tuple(rates) for closed, rates in found.items()}
 
     @property
     def unit(self) -> str:

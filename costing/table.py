@@ -75,13 +75,8 @@ def _columns(report: Report, lines: Sequence[Line]) -> list[Column]:
     ]
 
 
-def _rides(line: Line) -> bool:
-    """Whether a line has riders, whose requests and tokens count."""
-    return line.account in ("tenant", "total")
-
-
 def _count(line: Line, value: int) -> str:
-    return f"{value:,}" if _rides(line) else ""
+    return f"{value:,}" if line.rides else ""
 
 
 def _price(line: Line, value: Decimal | None, places: int) -> str:
@@ -91,8 +86,10 @@ def _price(line: Line, value: Decimal | None, places: int) -> str:
 
 
 def _percent(lines: Sequence[Line]) -> list[str]:
+    """Parts of the period's own GPU time, of which corrections have none."""
     shares = [Fraction(line.share * 1000) for line in lines[:-1] if line.share is not None]
-    return [f"{text} %" for text in _rounded(shares, 1)] if shares else [UNKNOWN] * len(lines)
+    texts = [f"{text} %" for text in _rounded(shares, 1)] if shares else [UNKNOWN] * len(lines)
+    return ["" if line.is_correction else text for line, text in zip(lines, texts, strict=True)]
 
 
 def _gpu_time(lines: Sequence[Line]) -> Column:
@@ -125,7 +122,7 @@ def _money_columns(report: Report, lines: Sequence[Line]) -> list[Column]:
 
 def _by_token(line: Line, text: str) -> str:
     """What a line's tokens would cost: priced, free, or no price; nothing for lines without riders."""
-    if not _rides(line) or (line.account == "tenant" and not line.tokens):
+    if not line.rides or (line.account == "tenant" and not line.tokens):
         return ""
     return FREE if line.free_tokens and line.free_tokens == line.tokens else text
 

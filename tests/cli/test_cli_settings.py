@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import socket
 from fractions import Fraction
 from pathlib import Path
 
@@ -142,14 +143,17 @@ def test_example_rates_tell_their_source_and_are_used_by_nothing(farebox, inside
 
 
 def test_hosts_are_declared_and_ended(farebox, inside, store):
-    farebox(
+    added = farebox(
         "hosts", "add", "store", "node 7", "--gpus", "8", "--type", "h100", "--from", "2026-06-01", "--note", "lease"
     )
+    assert "note: no run is on node 7 (h100_sxm)" in added.stderr and socket.gethostname() in added.stderr
     farebox("hosts", "end", "store", "node 7", "--at", "2026-07-01", "--tz", "Europe/Berlin")
     assert kept(store, CAPACITIES) == [Capacity("node 7", "h100_sxm", 8, JUNE, JULY_BERLIN, "lease")]
     assert "8×h100_sxm" in inside("hosts", "list", "store").stdout
     assert "no declaration" in inside("hosts", "end", "store", "node 8", "--at", "2026-07-01", check=2).stderr
     assert "2026-06-30 22:00Z" in inside("hosts", "list", "store").stdout
+    here = ("hosts", "add", "store", socket.gethostname(), "--gpus", "1", "--type", "h100")
+    assert "note" not in inside(*here).stderr
 
 
 def test_prices_need_a_unit_and_are_imported_whole_or_not_at_all(farebox, inside, store, tmp_path):

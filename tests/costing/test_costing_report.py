@@ -250,7 +250,7 @@ def test_an_idle_policy_moves_the_same_money_in_every_file():
         assert sum(Decimal(row["billed"]) for row in rows) == Decimal("3.99")
 
 
-@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r"])
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r", "\n", " =", "\u00a0 +", "\n\t-", "＝", " ＠"])
 def test_csv_cells_are_never_formulas(start):
     name = f"{start}HYPERLINK(1)"
     (row, *_) = csv.DictReader(io.StringIO(to_csv(report_of([entry("tenant", name, 1)])), newline=""))
