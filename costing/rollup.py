@@ -52,9 +52,10 @@ def roll_up(
     for batch in batches:
         period = _periods(_numbers(batch, time), edges)
         inside = (period >= 0) & (period < len(edges) - 1)
-        rows = batch if inside.all() else batch.filter(pa.array(inside))
-        if rows.num_rows:
-            totals.add(_sum_rows(rows, keys, sums, time, edges, period[inside]))
+        if inside.all():
+            totals.add(_sum_rows(batch, keys, sums, time, edges, period))
+        elif inside.any():
+            totals.add(_sum_rows(batch.filter(pa.array(inside)), keys, sums, time, edges, period[inside]))
     return totals.all().sort_by([(name, "ascending") for name in (time, *keys)])
 
 
@@ -65,12 +66,14 @@ class Totals:
         self._schema = schema
         self._keys = keys
         self._tables = [schema.empty_table()]
+        self._kept = 0
 
     def add(self, rows: pa.Table) -> None:
         """Count more rows, of the same columns."""
         self._tables.append(rows.cast(self._schema))
-        if sum(table.num_rows for table in self._tables[1:]) > ROWS_KEPT:
-            self._tables = [self.all()]
+        self._kept += rows.num_rows
+        if self._kept > ROWS_KEPT:
+            self._tables, self._kept = [self.all()], 0
 
     def all(self) -> pa.Table:
         """One row per key, in no order to rely on."""
@@ -78,12 +81,10 @@ class Totals:
 
 
 def _periods(at_ns: Ints, edges: Ints) -> Ints:
-    """The period of each instant (int64[rows]). Most batches lie within one, which their extremes tell."""
-    if len(at_ns):
-        first, last = np.searchsorted(edges, [at_ns.min(), at_ns.max()], side="right") - 1
-        if first == last:
-            return np.full(len(at_ns), first)
-    return np.searchsorted(edges, at_ns, side="right") - 1
+    """The period of each instant (int64[rows]); most batches lie within one, which is told once (int64[])."""
+    ends = [at_ns.min(), at_ns.max()] if len(at_ns) else [-1, -1]
+    first, last = np.searchsorted(edges, ends, side="right") - 1
+    return first if first == last else np.searchsorted(edges, at_ns, side="right") - 1
 
 
 def _sum_rows(
@@ -91,26 +92,28 @@ def _sum_rows(
 ) -> pa.Table:
     first = period.min()
     codes = [(period - first, int(period.max() - first) + 1), *(_codes(rows, key) for key in keys)]
-    group, size = _group(codes)
+    group, size = _group(codes, rows.num_rows)
     example = np.full(size, -1, np.int64)
     example[group] = np.arange(len(group))
-    used = np.flatnonzero(example >= 0)
-    columns: dict[str, Any] = {time: pa.array(edges[period[example[used]]])}
-    columns |= {key: _column(rows, key).take(pa.array(example[used])).cast(pa.string()) for key in keys}
+    used = example[example >= 0]
+    columns: dict[str, Any] = {time: pa.array(edges[np.broadcast_to(period, len(group))[used]])}
+    columns |= {key: _column(rows, key).take(pa.array(used)).cast(pa.string()) for key in keys}
     for name in sums:
         total = np.zeros(size, np.int64)
         np.add.at(total, group, _numbers(rows, name))
-        columns[name] = pa.array(total[used])
+        columns[name] = pa.array(total[example >= 0])
     return pa.table(columns)
 
 
-def _group(columns: Sequence[tuple[Ints, int]]) -> tuple[Ints, int]:
+def _group(columns: Sequence[tuple[Ints, int]], rows: int) -> tuple[Ints, int]:
     """Number rows alike (int64[rows], below the second) whose codes, each below its bound, are all equal."""
-    group, size = columns[0]
-    for codes, bound in columns[1:]:
+    group, size = np.zeros(rows, np.int64), 1
+    for codes, bound in columns:
         if bound == 1:
             continue
-        group, size = (group * bound + codes, size * bound) if size > 1 else (codes, bound)
+        group *= bound
+        group += codes
+        size *= bound
         if size > SLOTS:
             _, group = np.unique(group, return_inverse=True)
             size = len(group)
@@ -121,7 +124,7 @@ def _codes(batch: pa.RecordBatch, name: str) -> tuple[Ints, int]:
     """A text column as numbers below a bound, equal ones for equal texts."""
     column = _column(batch, name)
     coded: Any = column if pa.types.is_dictionary(column.type) else _compute.dictionary_encode(column)
-    return coded.indices.to_numpy().astype(np.int64, copy=False), max(len(coded.dictionary), 1)
+    return coded.indices.to_numpy(), max(len(coded.dictionary), 1)
 
 
 def _numbers(batch: pa.RecordBatch, name: str) -> Ints:
