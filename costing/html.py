@@ -10,6 +10,7 @@ from .figures import Figures
 from .html_budgets import budgets_section, scrolling
 from .html_charts import bar, day_chart, safe, strip
 from .html_style import STYLE
+from .idle import IDLE_WORDS
 from .line import ACCOUNTS
 from .periods import local, zone_of
 from .report import Line, Report
@@ -128,9 +129,10 @@ def _lines(report: Report, figures: Figures) -> str:
     heads += [f"at API prices, {safe(report.api_currency or '')}"] if has_api else []
     head = "".join(f'<th class="name">{safe(name)}</th>' for name in report.by) + "<th></th>"
     head += "".join(f"<th>{name}</th>" for name in heads)
+    hours = Figures(None, 3).together([line.gpu_ns for line in lines])
     rows = [
-        _row(report, line, amount, _bar(report, line, most), has_api=has_api)
-        for line, amount in zip([*lines, report.total], amounts, strict=True)
+        _row(report, line, amount, used, _bar(report, line, most), has_api=has_api)
+        for line, amount, used in zip([*lines, report.total], amounts, hours, strict=True)
     ]
     return f"<h2>Who pays</h2>{scrolling(head, ''.join(rows))}"
 
@@ -140,7 +142,7 @@ def _bar(report: Report, line: Line, most: int) -> str:
     return bar("tenant", _value(report, line), most) if line.account == "tenant" else ""
 
 
-def _row(report: Report, line: Line, amount: str, drawn: str, *, has_api: bool) -> str:
+def _row(report: Report, line: Line, amount: str, hours: str, drawn: str, *, has_api: bool) -> str:
     is_total, is_tenant = line is report.total, line.account == "tenant"
     style = "total" if is_total else "" if is_tenant else "other"
     names = "".join(f'<td class="name" title="{name}">{name}</td>' for name in map(safe, _names(report, line)))
@@ -148,7 +150,7 @@ def _row(report: Report, line: Line, amount: str, drawn: str, *, has_api: bool) 
     counts.insert(2, _percent(line.cached_tokens, line.prompt_tokens))
     texts = counts if line.rides else [""] * len(counts)
     if report.is_priced:
-        texts.append(Figures(None, 3).text(line.gpu_ns))
+        texts.append(hours)
     cells = "".join(f"<td>{text}</td>" for text in texts)
     price = _price(report, line) if is_tenant else ""
     api = f"<td>{_api(report, line) if line.rides else ''}</td>" if has_api else ""
@@ -209,5 +211,6 @@ def _legend(accounts: Iterable[str]) -> str:
 
 
 def _footer(report: Report) -> str:
-    notes = "".join(f"<p>{safe(note)}</p>" for note in report.notes())
+    told = (IDLE_WORDS[report.idle_policy], *report.notes())
+    notes = "".join(f"<p>{safe(note)}</p>" for note in told)
     return f"<footer><p>How this bill was made</p>{notes}</footer>"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -180,9 +181,16 @@ def _some(names: Sequence[str], between: str = ", ") -> str:
 
 
 def _basis(report: Report) -> Iterator[str]:
-    rests = ", ".join(f"{share * 100:.1f} % {BASIS_WORDS.get(basis, basis)}" for basis, share in report.basis if basis)
+    rests = ", ".join(f"{_percent(share)} {BASIS_WORDS.get(basis, basis)}" for basis, share in report.basis if basis)
     if rests:
         yield f"Rests on: {rests}."
+
+
+def _percent(share: Decimal) -> str:
+    """A part in percent; what is above nothing is never told as nothing, nor what is below all as all."""
+    if 0 < share < Decimal("0.0005"):
+        return "<0.1 %"
+    return ">99.9 %" if Decimal("0.9995") <= share < 1 else f"{share * 100:.1f} %"
 
 
 def _api(report: Report) -> Iterator[str]:

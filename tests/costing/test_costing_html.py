@@ -79,6 +79,14 @@ def test_printed_amounts_add_up_to_the_printed_total():
     assert amounts[2] == 0
 
 
+def test_printed_hours_add_up_and_the_idle_policy_is_told():
+    lines = [line(tenant_id=name, gpu_ns=5_400_000_000) for name in "abc"]
+    page = to_html(build_report(books(lines), OCTOBER, idle_policy="even"))
+    hours = [Decimal(text) for text in re.findall(r"<td>([0-9.]+)</td><td class=\"money\">", page)]
+    assert sum(hours[:-1]) == hours[-1] and hours[-1] == Decimal("0.004")
+    assert "Idle time is paid by head" in page
+
+
 def test_it_says_what_no_tenant_pays_and_how_the_bill_was_made():
     text = to_html(
         build_report(books(an_hour(), capacities=(Capacity("h", "H100", 1, START, START + DAY, ""),)), OCTOBER)

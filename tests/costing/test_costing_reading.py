@@ -73,3 +73,9 @@ def test_an_empty_bill_is_in_the_currency_of_the_rates():
     assert (
         build_report(replace(books, rates=(*books.rates, rate("1", scope="host", name="h"))), OCTOBER).currency == "USD"
     )
+
+
+def test_a_small_part_is_never_told_as_none():
+    lines = [line("tenant", "A", HOUR), line("tenant", "B", 10**9, basis="estimated")]
+    notes = build_report(books_of(lines, [make_run(ended_ns=HOUR + 10**9)], rates=[rate("4")])).notes()
+    assert "Rests on: >99.9 % single steps, <0.1 % estimates." in notes
