@@ -9,16 +9,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
+from ..errors import InputError
 from .clock import utc_ns
+from .fleet import run_fleet
 from .options import PRICE
 from .progress import Progress
+from .recording import recording
 from .trace import parse_traces
 from .traffic import factor, traffic
 
 if TYPE_CHECKING:
-    from ..engine.arrival import Arrival
     from ..engine.config import EngineConfig, Mode
+
+_FLEET_OPTIONS = {"trace", "fleet", "store", "speed", "load", "limit", "rate", "start", "as_json"}
 
 EPILOG = """\b
 Examples
@@ -27,6 +32,7 @@ Examples
   farebox run --trace azure:chat=conv.csv --limit 2000 --load 8 --mode static --max-num-seqs 32
   farebox run --trace mooncake:trace.jsonl --gpu h200 --model llama-3-70b --tp 4 --weights fp8
   farebox run --trace synthetic:7 --speed 1 --store live     (and in another terminal: farebox top live)
+  farebox run --trace synthetic --fleet examples/fleet/fleet.toml     (several endpoints: docs/engine.md)
 """
 
 
@@ -36,6 +42,11 @@ Examples
     required=True,
     metavar="TRACE",
     help="azure:[NAME=]PATH, mooncake:[NAME=]PATH or synthetic[:SEED]; several with commas.",
+)
+@click.option(
+    "--fleet",
+    type=click.Path(path_type=Path),
+    help="TOML file of endpoints and routes; it says what else flags of one engine say.",
 )
 @click.option("--gpu", default="h100", show_default=True, help="GPU type.")
 @click.option("--model", default="llama-3-8b", show_default=True, help="Model.")
@@ -88,6 +99,7 @@ Examples
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 def run(
     trace: str,
+    fleet: Path | None,
     gpu: str,
     model: str,
     tp: int,
@@ -111,46 +123,50 @@ def run(
     A run is identified by its inputs and flags: repeating it changes nothing, an interrupted one is completed.
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    from ..collector.embedded import EmbeddedEngine
+    from ..collector.embedded import EmbeddedEngine, record
+    from ..engine.fleet import Fleet
+    from ..engine.pace import Pace
     from ..roofline import Replica
     from ..roofline import gpu as find_gpu
     from ..roofline import model as find_model
 
-    engine = EmbeddedEngine(
-        Replica(find_gpu(gpu), find_model(model), weights, tp),
-        mode=mode,
-        max_num_seqs=max_num_seqs,
-        max_num_batched_tokens=max_num_batched_tokens,
-        batch_wait_ms=batch_wait_ms,
-        fast_cap=fast_cap,
-        engine_id=engine_id,
-    )
+    if fleet is not None:
+        _refuse_engine_flags()
+    endpoints = None if fleet is None else Fleet.from_toml(fleet)
     traces = parse_traces(trace)
-    config = engine.config([*(t.identity() for t in traces), start, load, str(limit)])
+    inputs = [*(t.identity() for t in traces), start, load, str(limit)]
     arrivals = traffic(traces, utc_ns(start), factor("--load", load, most=10**6), limit)
-    place = store or Path("farebox-runs") / config.run_id
-    finished = _record(config, arrivals, place, speed, rate)
-    _summarise(config, place, as_json=as_json)
+    pace = None if speed == "max" else Pace(float(factor("--speed", speed, most=10**6)))
+    if endpoints is not None:
+        finished = run_fleet(endpoints, arrivals, inputs, store, pace=pace, rate=rate, as_json=as_json)
+    else:
+        engine = EmbeddedEngine(
+            Replica(find_gpu(gpu), find_model(model), weights, tp),
+            mode=mode,
+            max_num_seqs=max_num_seqs,
+            max_num_batched_tokens=max_num_batched_tokens,
+            batch_wait_ms=batch_wait_ms,
+            fast_cap=fast_cap,
+            engine_id=engine_id,
+        )
+        config = engine.config(inputs)
+        place = store or Path("farebox-runs") / config.run_id
+        with recording(place, pace, rate) as opened, Progress(len(arrivals)) as progress:
+            finished = record(config, arrivals, opened, pace=pace, on_tick=lambda recorder: progress.at(recorder.told))
+        _summarise(config, place, as_json=as_json)
     if not finished:
         raise KeyboardInterrupt
 
 
-def _record(config: EngineConfig, arrivals: list[Arrival], place: Path, speed: str, rate: Decimal | None) -> bool:
-    from ..collector.embedded import record
-    from ..engine.pace import Pace
-    from ..events import Rate
-    from ..storage.store import create_store
-
-    pace = None if speed == "max" else Pace(float(factor("--speed", speed, most=10**6)))
-    with create_store(place) as store:
-        if rate is not None:
-            store.put_rate(Rate("any", "", "USD", str(rate), None, 0, None, "given to farebox run"))
-        with Progress(len(arrivals)) as progress:
-            finished = record(config, arrivals, store, pace=pace, on_tick=lambda recorder: progress.at(recorder.told))
-        store.roll()
-        if pace is None:
-            store.compact()
-    return finished
+def _refuse_engine_flags() -> None:
+    """With a fleet, what an engine is stands in the file: a flag beside it would be ignored."""
+    context = click.get_current_context()
+    for option in context.command.params:
+        if (
+            option.name not in _FLEET_OPTIONS
+            and context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
+        ):
+            raise InputError(f"{option.opts[0]} does not go with --fleet: write it into the fleet file")
 
 
 def _summarise(config: EngineConfig, place: Path, *, as_json: bool) -> None:

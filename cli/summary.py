@@ -38,6 +38,11 @@ def _draw(summary: RunSummary, bill: Report, place: Path, console: Console) -> N
     console.print()
     render(bill, console)
     console.print()
+    where_to_go(place, console)
+
+
+def where_to_go(place: Path, console: Console) -> None:
+    """Print where it was recorded, and the commands that show it."""
     console.print(Text(f"recorded in {place}"))
     path = shlex.quote(str(place))
     console.print(Text(f"  farebox top {path}\n  farebox report {path}", style="dim"))
@@ -47,11 +52,11 @@ def _facts(summary: RunSummary) -> list[tuple[str, str]]:
     riding = (
         "no step" if summary.mean_running is None else f"{summary.mean_running:.1f} of {summary.max_num_seqs} seats"
     )
-    busy, idle = (_percent(part, summary.wall_ns) for part in (summary.busy_ns, summary.idle_ns))
+    busy, idle = (percent(part, summary.wall_ns) for part in (summary.busy_ns, summary.idle_ns))
     cached = f" ({summary.cached_tokens:,} from the cache)" if summary.cached_tokens else ""
     return [
         ("run", f"{_MODES[summary.mode]} · {summary.model} · {summary.gpus}×{summary.gpu_type}"),
-        ("requests", _requests(summary.requests)),
+        ("requests", count_requests(summary.requests)),
         ("tokens", f"{summary.prompt_tokens:,} prompt{cached}, {summary.output_tokens:,} output"),
         ("steps", f"{summary.steps:,}, {summary.preemptions:,} preemptions"),
         ("wall clock", f"{_duration(summary.wall_ns)}: busy {busy}, idle {idle}"),
@@ -61,13 +66,15 @@ def _facts(summary: RunSummary) -> list[tuple[str, str]]:
     ]
 
 
-def _requests(by_reason: dict[str, int]) -> str:
+def count_requests(by_reason: dict[str, int]) -> str:
+    """Requests, and in brackets how they ended."""
     total = sum(by_reason.values())
     parts = ", ".join(f"{count:,} {reason}" for reason, count in sorted(by_reason.items()))
     return f"{total:,} ({parts})" if parts else "0"
 
 
-def _percent(part: int, whole: int) -> str:
+def percent(part: int, whole: int) -> str:
+    """A part of a whole; `n/a` of nothing."""
     return f"{100 * part / whole:.1f} %" if whole else "n/a"
 
 
@@ -79,10 +86,10 @@ def _duration(ns: int) -> str:
 def _quantiles(values: Quantiles | None) -> str:
     if values is None:
         return "n/a (no tokens)"
-    return f"p50 {_span(values.p50_ns)}, p99 {_span(values.p99_ns)}"
+    return f"p50 {span(values.p50_ns)}, p99 {span(values.p99_ns)}"
 
 
-def _span(ns: int) -> str:
+def span(ns: int) -> str:
     """A span in the unit that people would use: milliseconds, seconds, minutes."""
     if ns < 10**9:
         return f"{ns / 1e6:.1f} ms"

@@ -25,8 +25,6 @@ from .recorder import Recorder
 if TYPE_CHECKING:
     from ..storage.store import Store
 
-BLOCK_SIZE = 16
-
 
 @dataclass(frozen=True)
 class EmbeddedEngine:
@@ -44,20 +42,11 @@ class EmbeddedEngine:
         """The engine's configuration; `run_id` is a hash of it and of what identifies the traffic, `inputs`."""
         replica = self.replica
         try:
-            config = EngineConfig(
+            config = EngineConfig.of(
+                replica,
                 engine_id=self.engine_id or f"embedded-{replica.gpu.name}-{replica.model.name}",
-                run_id="",
-                host="",
-                gpu_type=replica.gpu.name,
-                gpus=replica.tp,
-                model=replica.model.name,
-                weights=replica.weights,
-                kv_blocks=replica.kv_blocks(BLOCK_SIZE, self.max_num_batched_tokens),
-                block_bytes=replica.block_bytes(BLOCK_SIZE),
-                block_size=BLOCK_SIZE,
-                step_model=replica.step_model(),
                 mode=self.mode,
-                max_num_seqs=1 if self.mode == "none" else self.max_num_seqs,
+                max_num_seqs=self.max_num_seqs,
                 max_num_batched_tokens=self.max_num_batched_tokens,
                 batch_wait_ms=self.batch_wait_ms,
                 fast_cap=self.fast_cap,

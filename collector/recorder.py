@@ -56,6 +56,11 @@ class Recorder:
         """Requests told so far, recorded before or not."""
         return self._told
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether the run has told its end: nothing comes after it."""
+        return self._run is not None and self._run.ended_ns is not None
+
     def run(self, run: Run) -> None:
         """Take note of the run's newest state; the first call opens its books."""
         if self._run is None:

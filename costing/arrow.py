@@ -35,6 +35,11 @@ def equals(table: pa.Table, name: str, text: str) -> Bools:
     return _compute.equal(table.column(name), text).to_numpy()
 
 
+def is_one_of(table: pa.Table, name: str, texts: Sequence[str]) -> Bools:
+    """Where a text column holds one of `texts` (bool[rows])."""
+    return _compute.is_in(table.column(name), value_set=pa.array(texts, pa.string())).to_numpy()
+
+
 def ranks(table: pa.Table, name: str) -> Ints:
     """Each text's rank among the column's distinct texts (int64[rows]), in code point order."""
     column: Any = table.column(name)

@@ -102,8 +102,8 @@ def summarise(run: Run, steps: pa.Table, requests: pa.Table) -> RunSummary:
         cached_tokens=int(ints(requests, "cached_tokens").sum()),
         output_tokens=outputs,
         gpu_ns_per_1k_output=busy * run.gpus * 1000 // outputs if outputs else None,
-        ttft=_ttft(requests),
-        tpot=_tpot(requests),
+        ttft=ttft(requests),
+        tpot=tpot(requests),
     )
 
 
@@ -111,12 +111,14 @@ def _of(run: Run, table: pa.Table) -> pa.Table:
     return where(table, equals(table, "run_id", run.run_id))
 
 
-def _ttft(requests: pa.Table) -> Quantiles | None:
+def ttft(requests: pa.Table) -> Quantiles | None:
+    """Time from arrival to first token, of those that got one."""
     answered = requests.filter(requests.column("first_token_ns").is_valid())
     return _quantiles(ints(answered, "first_token_ns") - ints(answered, "arrived_ns"))
 
 
-def _tpot(requests: pa.Table) -> Quantiles | None:
+def tpot(requests: pa.Table) -> Quantiles | None:
+    """Mean gap between a request's tokens, of those that got two."""
     longer = where(requests, ints(requests, "output_tokens") > 1)
     span = ints(longer, "finished_ns") - ints(longer, "first_token_ns")
     return _quantiles(span // (ints(longer, "output_tokens") - 1))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, Self, get_args
 
 from ..events import Run
+from ..roofline import Replica
 from ..roofline.step_model import StepModel
 
 Mode = Literal["continuous", "static", "none"]
 MODES: tuple[Mode, ...] = get_args(Mode)
+BLOCK_SIZE = 16
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +39,7 @@ class EngineConfig:
     """Seats: the most sequences in one step."""
     max_num_batched_tokens: int = 8192
     """The most token rows in one step."""
-    block_size: int = 16
+    block_size: int = BLOCK_SIZE
     """Tokens in one KV block."""
     batch_wait_ms: int = 50
     """Mode static: how long the first waiting request waits for company."""
@@ -57,6 +59,30 @@ class EngineConfig:
         if self.fast_cap is not None and self.mode != "continuous":
             raise ValueError(f"fast_cap needs mode continuous, not {self.mode}")
 
+    @classmethod
+    def of(cls, replica: Replica, *, engine_id: str, run_id: str = "", host: str = "", **options: Any) -> Self:
+        """A configuration of `replica` with the KV blocks that fit beside its weights; `options` are limits and mode.
+
+        Raises:
+            SpecError: the model does not fit.
+            ValueError: a limit under which no request could ever run.
+        """
+        if options.get("mode") == "none":
+            options["max_num_seqs"] = 1
+        return cls(
+            engine_id=engine_id,
+            run_id=run_id,
+            host=host,
+            gpu_type=replica.gpu.name,
+            gpus=replica.tp,
+            model=replica.model.name,
+            weights=replica.weights,
+            kv_blocks=replica.kv_blocks(BLOCK_SIZE, options.get("max_num_batched_tokens", cls.max_num_batched_tokens)),
+            block_bytes=replica.block_bytes(BLOCK_SIZE),
+            step_model=replica.step_model(),
+            **options,
+        )
+
     @property
     def seats(self) -> int:
         """The most sequences on board: every one of them needs a row in each step."""
@@ -67,8 +93,8 @@ class EngineConfig:
         """Blocks that requests can get."""
         return self.kv_blocks - 1
 
-    def run(self, started_ns: int) -> Run:
-        """The run record of an engine with this configuration that starts at `started_ns`."""
+    def run(self, started_ns: int, load_ns: int = 0) -> Run:
+        """The run record of an engine with this configuration that starts at `started_ns` and loads for `load_ns`."""
         return Run(
             engine_id=self.engine_id,
             run_id=self.run_id,
@@ -86,7 +112,7 @@ class EngineConfig:
             step_model=self.step_model.to_json(),
             clock="virtual",
             started_ns=started_ns,
-            load_ns=0,
+            load_ns=load_ns,
             heartbeat_ns=started_ns,
             ended_ns=None,
         )

@@ -23,11 +23,12 @@ from .waiting import WaitingQueue
 class Engine:
     """One replica, from its start at `started_ns` (UTC) on. It tells `sink` what it does; it owns its clock.
 
+    For the first `load_ns` it loads its model: its clock begins when it can serve.
     Drive it with `add`, `step` (or `leap`, many steps at once) and, when a step finds nobody to carry, `idle_until`;
     `replay` does that for a whole workload. Same inputs, same events.
     """
 
-    def __init__(self, config: EngineConfig, sink: Sink, started_ns: int) -> None:
+    def __init__(self, config: EngineConfig, sink: Sink, started_ns: int, load_ns: int = 0) -> None:
         self.config = config
         self._token_units = config.step_model.attention(1, 0)
         self._pool = BlockPool(config.usable_blocks, config.block_size)
@@ -35,19 +36,29 @@ class Engine:
         self._riders = Riders(self._pool, self._decoders)
         self._waiting = WaitingQueue()
         self._scheduler = scheduler_for(config, self._waiting, self._riders)
-        self._recorder = Recorder(config, sink, started_ns)
+        self._recorder = Recorder(config, sink, started_ns, load_ns)
         self._can_leap = self._recorder.can_leap
         self._served: dict[str, Sequence] = {}
         self._hang_ups: list[tuple[int, str]] = []
+        self._rode = 0
         self._base_ns = started_ns
-        self._clock = 0
+        self._clock = load_ns << UNIT_BITS
         """Clock units since the start: an integer, so that it never drifts."""
-        self._now_ns = started_ns
+        self._now_ns = started_ns + load_ns
 
     @property
     def now_ns(self) -> int:
         """The engine's clock, UTC."""
         return self._now_ns
+
+    @property
+    def waiting(self) -> int:
+        """Requests in its queue."""
+        return len(self._waiting)
+
+    def riding_at(self, at_ns: int) -> int:
+        """Sequences on board at an instant of the last step or later: who got off when it ended rode until then."""
+        return self._rode if at_ns < self._now_ns else len(self._riders.running)
 
     @property
     def wakes_ns(self) -> int | None:
@@ -98,6 +109,7 @@ class Engine:
         load = Load.of(self._riders, schedule.chunks, self.config.step_model, self._token_units)
         units = self.config.step_model.step(load.rows, load.attn)
         started_ns = self._now_ns
+        self._rode = load.riders
         self._clock += units
         self._now_ns = self._base_ns + (self._clock >> UNIT_BITS)
         self._recorder.step(started_ns, self._now_ns, schedule, load, len(self._waiting))
@@ -124,6 +136,7 @@ class Engine:
         self._pool.allocate(self._decoders.allocate(steps))
         self._recorder.decodes(run, self._now_ns)
         model, riders = self.config.step_model, self._decoders.seqs
+        self._rode = riders
         shared_units = model.overhead // riders + model.linear(riders) // riders
         self._get_off(self._decoders.advance(shared_units, steps))
         return steps

@@ -13,18 +13,18 @@ from .sequence import Sequence
 class Recorder:
     """Tells one run to a sink: its life, its steps with their cells, and its requests.
 
-    `told_ns` is the instant up to which everything has been told, `last_end_ns` the end of the last step.
+    `told_ns` is the instant up to which all has been told, `last_end_ns` the end of the last step, or of loading.
     """
 
-    def __init__(self, config: EngineConfig, sink: Sink, started_ns: int) -> None:
+    def __init__(self, config: EngineConfig, sink: Sink, started_ns: int, load_ns: int = 0) -> None:
         self.told_ns = started_ns
         self.steps = 0
         self._config = config
         self._usable_blocks = config.usable_blocks
         self._sink = sink
         self._leap_sink = sink if isinstance(sink, DecodeSink) else None
-        self._run = config.run(started_ns)
-        self.last_end_ns = started_ns
+        self._run = config.run(started_ns, load_ns)
+        self.last_end_ns = started_ns + load_ns
         sink.run(self._run)
 
     @property

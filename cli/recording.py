@@ -1,0 +1,28 @@
+"""A store that is being recorded into, and what is due when that ends."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..engine.pace import Pace
+    from ..storage.store import Store
+
+
+@contextmanager
+def recording(place: Path, pace: Pace | None, rate: Decimal | None) -> Generator[Store]:
+    """Open or make the store at `place` with `rate` for any GPU in it; in the end everything goes to the archive."""
+    from ..events import Rate
+    from ..storage.store import create_store
+
+    with create_store(place) as store:
+        if rate is not None:
+            store.put_rate(Rate("any", "", "USD", str(rate), None, 0, None, "given to farebox run"))
+        yield store
+        store.roll()
+        if pace is None:
+            store.compact()

@@ -1,0 +1,111 @@
+"""A fleet of embedded engines as a source: traffic in, the events of all engines recorded into one store."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..engine.arrival import Arrival
+from ..engine.config import EngineConfig
+from ..engine.fleet import Fleet, replay_fleet
+from ..engine.pace import Pace
+from ..engine.shield import shielded_signals
+from ..engine.workloads.merge import peek
+from ..errors import InputError
+from .budget_watch import BudgetWatch
+from .recorder import Recorder
+
+if TYPE_CHECKING:
+    from ..storage.store import Store
+
+
+class FleetRecord(NamedTuple):
+    """What was recorded: its runs as (engine_id, run_id), and whether it came to its end or was interrupted."""
+
+    runs: frozenset[tuple[str, str]]
+    finished: bool
+
+
+def record_fleet(
+    fleet: Fleet,
+    arrivals: Iterable[Arrival],
+    store: Store,
+    *,
+    inputs: Iterable[str],
+    pace: Pace | None = None,
+    on_tick: Callable[[int], None] | None = None,
+) -> FleetRecord:
+    """Run the fleet on `arrivals`, which `inputs` identifies, and record every engine into `store`.
+
+    Without a `pace` it runs as fast as it can, straight into the archive. `on_tick` gets the number of requests told.
+    What happened up to an interrupt is kept.
+    """
+    first, stream = peek(arrivals)
+    if first is None:
+        raise InputError("the trace holds no requests")
+    named = tuple(inputs)
+    for engine_id in (endpoint.engine_id(n) for endpoint in fleet.endpoints for n in range(endpoint.replicas)):
+        store.check_overlap(engine_id, fleet.run_id(named, engine_id, 0), first.arrived_ns, first.arrived_ns + 1)
+    recorders = _Recorders(store, bulk=pace is None)
+    watch = BudgetWatch(store)
+
+    def tick() -> None:
+        if recorders.flush_if_due() and pace is not None:
+            store.maintain(pace.now_ns)
+            watch.look_if_due()
+        if on_tick is not None:
+            on_tick(recorders.told)
+
+    gc.freeze()  # events are plain tuples without cycles: looking through all of them costs 5 % of a run
+    with shielded_signals() as shield:
+        try:
+            replay_fleet(fleet, stream, recorders.open, inputs=named, pace=pace, on_tick=tick)
+            finished = True
+        except KeyboardInterrupt:
+            finished = False
+        with shield:
+            recorders.flush()
+            watch.look()
+    return FleetRecord(frozenset(recorders.keys), finished)
+
+
+class _Recorders:
+    """A recorder for every run, all on one store; one that has ended is let go when it is flushed."""
+
+    def __init__(self, store: Store, *, bulk: bool) -> None:
+        self.keys: list[tuple[str, str]] = []
+        self._store = store
+        self._bulk = bulk
+        self._open: list[Recorder] = []
+        self._told = 0
+
+    @property
+    def told(self) -> int:
+        """Requests told so far."""
+        return self._told + sum(recorder.told for recorder in self._open)
+
+    def open(self, config: EngineConfig) -> Recorder:
+        """The recorder of a new run."""
+        recorder = Recorder(self._store, bulk=self._bulk)
+        self._open.append(recorder)
+        self.keys.append((config.engine_id, config.run_id))
+        return recorder
+
+    def flush_if_due(self) -> bool:
+        """Flush each that is due or has ended; true if any was."""
+        flushed = False
+        for recorder in list(self._open):
+            if recorder.has_ended:
+                recorder.flush()
+                self._open.remove(recorder)
+                self._told += recorder.told
+                flushed = True
+            else:
+                flushed |= recorder.flush_if_due()
+        return flushed
+
+    def flush(self) -> None:
+        """Flush all of them."""
+        for recorder in self._open:
+            recorder.flush()
