@@ -41,6 +41,18 @@ class Pool:
                 self._place(self._queue.popleft(), ready_ns)
         return steps + self._advance(until_ns)
 
+    def interrupt(self) -> None:
+        """End all runs at the last thing told."""
+        for life in self.lives:
+            life.interrupt()
+        self._refusals.close()
+
+    def close(self, at_ns: int) -> None:
+        """End all runs because the fleet ends."""
+        for life in self.lives:
+            life.close(at_ns)
+        self._refusals.close()
+
     def _advance(self, until_ns: int) -> int:
         return sum(life.advance(until_ns) for life in self.lives)
 

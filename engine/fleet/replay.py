@@ -89,8 +89,8 @@ class _FleetReplay:
         self._finish(self._now_ns if before is None else before.arrived_ns)
 
     def interrupt(self) -> None:
-        for life in self._lives:
-            life.interrupt()
+        for pool in self._pools.values():
+            pool.interrupt()
 
     def _pass(self, at_ns: int) -> None:
         """Let time pass until `at_ns`: all of it with a pace, else what is more than a stride."""
@@ -110,8 +110,8 @@ class _FleetReplay:
             if self._is_busy:
                 self._tick_if_due()
         with self._shield:
-            for life in self._lives:
-                life.close(end_ns)
+            for pool in self._pools.values():
+                pool.close(end_ns)
 
     def _stride(self, at_ns: int | None) -> None:
         """Let some time pass, but none after `at_ns`; at once up to there when nobody is served meanwhile."""

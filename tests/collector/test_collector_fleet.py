@@ -13,7 +13,7 @@ from farebox.events import LEDGER, REQUESTS, SHARES, STEPS
 from farebox.storage.errors import OverlapError
 from farebox.storage.store import create_store
 
-START_NS = int(datetime(2026, 1, 1, 6, 59, 30, tzinfo=UTC).timestamp()) * 10**9
+START_NS = int(datetime(2026, 1, 1, 6, 59, 45, tzinfo=UTC).timestamp()) * 10**9
 FLEET = """
 [[endpoint]]
 name = "chat"
@@ -30,9 +30,19 @@ gpu = "a100"
 model = "llama-3-8b"
 tp = 2
 
+[[endpoint]]
+name = "gone"
+gpu = "h100"
+model = "llama-3-8b"
+until = 2026-01-01T07:00:00Z
+
 [[route]]
 tenant = "code"
 endpoint = "code"
+
+[[route]]
+tenant = "summariser"
+endpoint = "gone"
 """
 
 
@@ -44,7 +54,7 @@ def fleet(tmp_path_factory) -> Fleet:
 
 
 def arrivals():
-    return islice((a for a in synthetic.generate(3, START_NS) if a.tenant_id != "summariser"), 330)
+    return islice(synthetic.generate(3, START_NS), 280)
 
 
 def record(fleet, place, **options):
@@ -63,7 +73,7 @@ def ledger(place) -> Counter[tuple[object, ...]]:
 
 def test_every_gpu_nanosecond_of_every_run_has_one_owner(fleet, tmp_path):
     told = record(fleet, tmp_path)
-    assert told.finished and len(told.runs) == 3
+    assert told.finished and len(told.runs) == 5
     with create_store(tmp_path) as store:
         runs, steps, shares, requests = store.runs(), store.read(STEPS), store.read(SHARES), store.read(REQUESTS)
     assert {run[:2] for run in runs} == told.runs
@@ -71,14 +81,18 @@ def test_every_gpu_nanosecond_of_every_run_has_one_owner(fleet, tmp_path):
     for key, gpu_ns in ledger(tmp_path).items():
         line = dict(zip(LEDGER.key, key, strict=True))
         owned[line["engine_id"], line["account"]] += gpu_ns
+    walls: Counter[str] = Counter()
     for run in runs:
-        mine = sum(gpu_ns for (engine_id, _), gpu_ns in owned.items() if engine_id == run.engine_id)
-        assert mine == (run.wall_end_ns - run.started_ns) * run.gpus
+        walls[run.engine_id] += (run.wall_end_ns - run.started_ns) * run.gpus
+    for engine_id, wall in walls.items():
+        assert wall == sum(gpu_ns for (owner, _), gpu_ns in owned.items() if owner == engine_id)
     assert owned["chat-1", "overhead"] == 12_500_000_000
     assert owned["code-0", "overhead"] == 0
     assert sum(shares["gpu_ns"].to_pylist()) == sum(s["duration_ns"] * s["gpus"] for s in steps.to_pylist())
     assert sorted(requests["request_id"].to_pylist()) == sorted(a.request_id for a in arrivals())
-    assert {run.host for run in runs} == {"chat", "code"}
+    assert {run.host for run in runs} == {"chat", "code", "gone"}
+    refused = [r["arrived_ns"] for r in requests.to_pylist() if r["finish_reason"] == "rejected"]
+    assert len(refused) > 1 and min(refused) >= START_NS + 15 * 10**9
 
 
 def test_telling_it_again_changes_nothing_and_an_interrupted_one_is_completed(fleet, tmp_path):
@@ -100,6 +114,7 @@ def test_telling_it_again_changes_nothing_and_an_interrupted_one_is_completed(fl
 
 
 def test_other_traffic_at_the_same_time_is_refused(fleet, tmp_path):
-    record(fleet, tmp_path)
-    with create_store(tmp_path) as store, pytest.raises(OverlapError, match="another store"):
-        record_fleet(fleet, arrivals(), store, inputs=["synthetic:4"])
+    with create_store(tmp_path) as store:
+        record_fleet(fleet, islice(arrivals(), 5), store, inputs=["five"])
+        with pytest.raises(OverlapError, match="another store"):
+            record_fleet(fleet, arrivals(), store, inputs=["all"])
