@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,10 +15,13 @@ from ..engine.shield import shielded_signals
 from ..engine.workloads.merge import peek
 from ..errors import InputError
 from .budget_watch import BudgetWatch
-from .recorder import Recorder
+from .recorder import BULK_FLUSH_S, FLUSH_STEPS, HOT_FLUSH_S, Recorder
 
 if TYPE_CHECKING:
     from ..storage.store import Store
+
+REST = 4
+"""Between two flushes lies at least so many times what one takes."""
 
 
 class FleetRecord(NamedTuple):
@@ -71,7 +75,7 @@ def record_fleet(
 
 
 class _Recorders:
-    """A recorder for every run, all on one store; one that has ended is let go when it is flushed."""
+    """A recorder for every run, all on one store and flushed together; one that has ended is let go then."""
 
     def __init__(self, store: Store, *, bulk: bool) -> None:
         self.keys: list[tuple[str, str]] = []
@@ -79,6 +83,8 @@ class _Recorders:
         self._bulk = bulk
         self._open: list[Recorder] = []
         self._told = 0
+        self._wait_s = self._flush_s = BULK_FLUSH_S if bulk else HOT_FLUSH_S
+        self._flushed_at = time.monotonic()
 
     @property
     def told(self) -> int:
@@ -93,19 +99,19 @@ class _Recorders:
         return recorder
 
     def flush_if_due(self) -> bool:
-        """Flush each that is due or has ended; true if any was."""
-        flushed = False
-        for recorder in list(self._open):
-            if recorder.has_ended:
-                recorder.flush()
-                self._open.remove(recorder)
-                self._told += recorder.told
-                flushed = True
-            else:
-                flushed |= recorder.flush_if_due()
-        return flushed
+        """Flush when it is time or memory holds enough; true if it did."""
+        waited_s = time.monotonic() - self._flushed_at
+        if waited_s < self._wait_s and sum(recorder.kept for recorder in self._open) < FLUSH_STEPS:
+            return False
+        self.flush()
+        return True
 
     def flush(self) -> None:
-        """Flush all of them."""
+        """Flush all. The more engines there are the longer that takes, and the less often it is due."""
+        began_at = time.monotonic()
         for recorder in self._open:
             recorder.flush()
+        self._told += sum(recorder.told for recorder in self._open if recorder.has_ended)
+        self._open = [recorder for recorder in self._open if not recorder.has_ended]
+        self._flushed_at = time.monotonic()
+        self._wait_s = max(self._flush_s, REST * (self._flushed_at - began_at))

@@ -57,6 +57,11 @@ class Recorder:
         return self._told
 
     @property
+    def kept(self) -> int:
+        """Steps kept in memory until the next flush."""
+        return self._kept
+
+    @property
     def has_ended(self) -> bool:
         """Whether the run has told its end: nothing comes after it."""
         return self._run is not None and self._run.ended_ns is not None

@@ -14,7 +14,7 @@ from farebox.engine.fleet import Endpoint, Fleet, Hours, Route, replay_fleet
 from farebox.engine.pace import Pace
 from farebox.engine.replay import replay
 
-SETTINGS = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+SETTINGS = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 SECOND = 10**9
 MINUTE = 60 * SECOND
 
