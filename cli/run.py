@@ -46,7 +46,7 @@ Examples
 @click.option(
     "--fleet",
     type=click.Path(path_type=Path),
-    help="TOML file of endpoints and routes; it says what else flags of one engine say.",
+    help="TOML file of endpoints and routes, instead of the flags of one engine.",
 )
 @click.option("--gpu", default="h100", show_default=True, help="GPU type.")
 @click.option("--model", default="llama-3-8b", show_default=True, help="Model.")

@@ -31,7 +31,7 @@ class Life:
 
     A replica whose hours include `start_ns` is loaded by then. A run begins to load as much before its hours as that
     takes, but never before the run before it has ended; at the end of its hours it takes no more, and ends when all
-    that it has are served.
+    that it has are served; that is done at once, since nothing can reach it meanwhile.
     """
 
     def __init__(self, endpoint: Endpoint, number: int, start_ns: int, run_id: RunId, sink_for: SinkFor) -> None:

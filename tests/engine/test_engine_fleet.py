@@ -243,6 +243,17 @@ def test_a_run_that_would_begin_after_the_last_step_does_not_begin(kit, serve, e
         assert len(serve(Fleet((day,)), [last])) == runs
 
 
+def test_the_order_of_endpoints_in_the_file_changes_nothing(kit, serve, endpoint):
+    left, right = endpoint("left", replicas=2), endpoint("right", engine=kit.config(max_num_seqs=2), replicas=3)
+    arrivals = [kit.arrival(n, at_ms=9 * n, tenant="ab"[n % 2], output=30) for n in range(40)]
+    routes = (Route("right", tenant="b"), Route("left"))
+    one, other = (serve(Fleet(order, routes), arrivals) for order in ((left, right), (right, left)))
+    for number, name in [(n, name) for name, count in (("left", 2), ("right", 3)) for n in range(count)]:
+        (tape,), (same,) = one.of(f"{name}-{number}"), other.of(f"{name}-{number}")
+        assert tape.requests == [r._replace(run_id=tape.runs[0].run_id) for r in same.requests]
+        assert tape.requests
+
+
 def test_a_paced_fleet_tells_the_same(kit, serve, endpoint):
     wall = [5_000]
 
