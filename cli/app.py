@@ -20,6 +20,7 @@ from .prices import prices
 from .rates import rates
 from .report import report
 from .run import run
+from .teams import teams
 from .tenants import tenants
 from .top import top
 
@@ -72,7 +73,7 @@ def app() -> None:
     """
 
 
-for command in (demo, run, top, report, explain, rates, hosts, tenants, prices, budgets, archive):
+for command in (demo, run, top, report, explain, rates, hosts, tenants, teams, prices, budgets, archive):
     app.add_command(command)
 
 

@@ -43,20 +43,24 @@ def set_budget(
     """Set a team's limits for a period; setting them again replaces both. Live screens show them at once."""
     from ..collector.budget_watch import put_states
     from ..costing.periods import Period
-    from ..events import BUDGETS, Budget
+    from ..costing.team_names import TeamNames
+    from ..events import BUDGETS, TEAM_RENAMES, Budget
     from ..storage.store import open_store
 
     if soft is None and hard is None:
         raise InputError("a budget needs a limit: --soft, --hard or both")
     if soft is not None and hard is not None and soft > hard:
         raise InputError(f"the soft limit {soft} is above the hard one {hard}")
-    named = Period.parse(period, tz).name
-    budget = Budget(team, named, tz, currency, _micro(soft), _micro(hard), time.time_ns())
+    asked = Period.parse(period, tz)
     with open_store(store) as opened:
+        newest = TeamNames(opened.settings(TEAM_RENAMES)).at(team, asked.from_ns)
+        budget = Budget(newest, asked.name, tz, currency, _micro(soft), _micro(hard), time.time_ns())
         opened.put(BUDGETS, budget)
         put_states(opened)
+    if newest != team:
+        click.echo(f"note: {team} is called {newest}", err=True)
     limits = [f"{word} {limit:,f}" for word, limit in (("soft", soft), ("hard", hard)) if limit is not None]
-    click.echo(f"{team} in {named} ({tz}): {', '.join(limits)} {currency}")
+    click.echo(f"{newest} in {asked.name} ({tz}): {', '.join(limits)} {currency}")
 
 
 @budgets.command("list", epilog=EPILOG)

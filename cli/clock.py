@@ -6,6 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 from ..errors import InputError
 
+BEGINNING = ("beginning", "the beginning")
+"""What holds since ever is kept as holding since 1970; lists print it so."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -26,9 +28,11 @@ def utc_ns(text: str) -> int:
 
 
 def instant(text: str, tz: str = "UTC") -> int:
-    """A date (its local midnight in `tz`) or an instant with a zone as UTC ns, between 1970 and 2262."""
+    """A date (its local midnight in `tz`), an instant with a zone or "beginning" (0) as UTC ns, from 1970 to 2262."""
     from ..costing.periods import instant_ns
 
+    if text.strip().lower() in BEGINNING:
+        return 0
     at_ns = instant_ns(text, tz)
     if not 0 <= at_ns < 2**63:
         raise InputError(f"{text} is out of bounds: years go from 1970 to 2262")

@@ -36,7 +36,7 @@ Examples
     help="Whose part of the difference to show.",
 )
 @click.option(
-    "--idle", type=click.Choice(IDLE_POLICIES), default="separate", show_default=True, help="Who pays for idle."
+    "--idle", type=click.Choice(IDLE_POLICIES), help="Who pays for idle.  [default: as closed, or else separate]"
 )
 @click.option("--rate", type=PRICE, help="Price of a GPU-hour, instead of the rates kept in the store.")
 @click.option("--currency", type=CurrencyType(), help="Currency of --rate, and the only one that rates may have.")
@@ -47,7 +47,7 @@ def explain(
     a: str,
     b: str,
     by: ExplainBy,
-    idle: IdlePolicy,
+    idle: IdlePolicy | None,
     rate: Decimal | None,
     currency: str | None,
     tz: str,
@@ -56,16 +56,21 @@ def explain(
     """Say why the bill of period B differs from that of A: requests, lengths, tiers, batch sizes, idle, rates.
 
     A period is a year, month or day (2026-10), or FROM/TO. The effects add up to the difference, to the micro-dollar.
+    A closed period is compared as it was closed, unless you ask for another method; one that is not over, so far.
     """
     from ..collector.books import load_books
     from ..costing.explain import explain as explained
     from ..costing.explain import render, to_json
+    from ..costing.explain_sides import common_policy
+    from ..events import CLOSINGS
     from ..storage.store import open_store
 
     periods = period_of(a, tz), period_of(b, tz)
     with open_store(store) as opened:
-        books = load_books(opened, *periods, hourly=False)
-        explanation = explained(books, *periods, by, idle, rate, currency)
+        standing = [closing for closing in opened.settings(CLOSINGS) if closing.stands]
+        policy = common_policy(standing, periods)
+        books = load_books(opened, *periods, policy=policy, hourly=False)
+        explanation = explained(books, *periods, by, idle, rate, currency, policy)
         warnings = opened.warnings
     for warning in warnings:
         click.echo(f"warning: {warning}", err=True)

@@ -26,6 +26,17 @@ class AmountType(click.ParamType[Decimal]):
             self.fail(f"{value!r} is not {article} {self.name}; {hint}", param, ctx)
 
 
+class ReasonType(click.ParamType[str]):
+    """Why something was changed: a line of text for those who ask later."""
+
+    name = "TEXT"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Read a reason as one line; an empty one is refused."""
+        text = " ".join("".join(char if char.isprintable() else " " for char in str(value)).split())
+        return text or self.fail("say why, in a few words", param, ctx)
+
+
 MOST, LEAST = Decimal(10**9), Decimal("1e-9")
 
 
@@ -78,9 +89,10 @@ from_option = click.option(
     "--from",
     "start",
     metavar="TIME",
-    help="Since when: 2026-01-01 or 2026-01-01T12:00Z.  [default: the beginning, for the first one]",
+    help='Since when: 2026-01-01, 2026-01-01T12:00Z or "beginning".  [default: the beginning, for the first one]',
 )
 to_option = click.option("--to", "end", metavar="TIME", help="Until when.  [default: open]")
 replace_option = click.option("--replace", is_flag=True, help="Replace one that starts at the same time.")
 note_option = click.option("--note", default="", help="Where it comes from.")
+reason_option = click.option("--reason", required=True, type=ReasonType(), help="Why; it is kept.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")

@@ -13,7 +13,6 @@ from ..errors import InputError
 from . import entering
 from .entering import Columns, Values
 from .listing import plain, print_records, print_table, when
-from .names import gpu_type as gpu_name
 from .options import (
     MONEY,
     PRICE,
@@ -30,6 +29,8 @@ from .options import (
     to_option,
     tz_option,
 )
+from .rate_changes import end_rate, list_changes, remove_rate
+from .rate_scope import described, scope_of, scope_options
 
 if TYPE_CHECKING:
     from ..events import Rate
@@ -40,7 +41,10 @@ Examples
   farebox rates add STORE --gpu-type h100 --price 4.29 --from 2026-01-01
   farebox rates add STORE --host node-7 --capex 35000 --years 4 --kw 1.3 --pue 1.3 --per-kwh 0.10 --opex-rate 0.10
   farebox rates import STORE rates.csv          (gpu_type | host | engine, price, currency, from, to, note)
+  farebox rates end STORE --gpu-type h100 --at 2026-07-01
+  farebox rates remove STORE --gpu-type h100 --from 2026-06-01 --reason "a typo: 42.9 for 4.29"
   farebox rates list STORE
+  farebox rates changes STORE
   farebox rates examples
 """
 COLUMNS = Columns(("price",), ("gpu_type", "host", "engine", "currency", "from", "to", "note"))
@@ -57,11 +61,13 @@ def rates() -> None:
     """
 
 
+for command in (end_rate, remove_rate, list_changes):
+    rates.add_command(command)
+
+
 @rates.command(epilog=EPILOG)
 @store_argument
-@click.option("--gpu-type", help="For GPUs of this type.  [default: for any GPU]")
-@click.option("--host", help="For the GPUs of this host.")
-@click.option("--engine", help="For the GPUs of this engine.")
+@scope_options
 @click.option("--price", type=PRICE, help="Price of one GPU-hour.")
 @click.option("--capex", type=MONEY, help="Owned: purchase price of one GPU with its share of the server.")
 @click.option("--years", type=NUMBER, help="Owned: years of use.")
@@ -155,15 +161,6 @@ def examples(as_json: bool) -> None:
     click.echo("\nExamples, used by nothing. To use one: farebox rates add STORE --gpu-type h100_sxm --price 4.29")
 
 
-def scope_of(gpu_type: str | None, host: str | None, engine: str | None) -> tuple[str, str]:
-    """What a rate is for, as scope and name; InputError for more than one thing."""
-    given = [(scope, name) for scope, name in (("gpu_type", gpu_type), ("host", host), ("engine", engine)) if name]
-    if len(given) > 1:
-        raise InputError("a rate is for a GPU type, a host or an engine: name one of them")
-    scope, name = given[0] if given else ("any", "")
-    return scope, gpu_name(name) if scope == "gpu_type" else name
-
-
 def price_text(price: Decimal | None, terms: dict[str, Decimal | None]) -> tuple[str, str | None]:
     """The exact price as text and, where it follows from ownership, its terms as JSON."""
     from ..costing.rating import ownership_rate
@@ -178,13 +175,6 @@ def price_text(price: Decimal | None, terms: dict[str, Decimal | None]) -> tuple
         raise InputError(f"a rate needs --price, or the terms of ownership; missing: {', '.join(missing)}")
     hourly = ownership_rate(**known)
     return f"{hourly.numerator}/{hourly.denominator}", json.dumps({name: f"{known[name]:f}" for name in TERMS})
-
-
-def described(rate: Rate) -> str:
-    """What a rate is for, in words."""
-    from ..costing.rating import rate_name
-
-    return rate_name(rate.scope, rate.name)
 
 
 def _origin(rate: Rate) -> str:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from ..errors import InputError
-from .billing import Method, method_of, method_options, period_of
+from .billing import Method, groups, method_of, method_options, period_of
 from .clock import instant
 from .options import store_argument, tz_option
 from .output import put, show
 from .report_close import close
+from .report_reopen import closings, reopen
 
 if TYPE_CHECKING:
     from ..costing.periods import Period
     from ..costing.report import Report
+    from ..events import Closing
     from ..storage.store import Store
 
 EPILOG = """\b
@@ -28,12 +30,15 @@ Examples
   farebox report STORE --period 2026-10 --format html -o october.html
   farebox report STORE --by tenant,tier --format csv > october.csv
   farebox report close STORE --period 2026-10   (freezes the bill; see farebox report close --help)
+  farebox report STORE --period 2026-10 --version 1     (the bill before the period was reopened and closed again)
 """
 TEXTS = ("table", "csv", "json", "html", "focus")
+CLOSED_TEXTS: tuple[Literal["table", "csv", "json"], ...] = ("table", "csv", "json")
+"""What a closed bill is kept as, to the byte; other formats are written from its frozen lines."""
 
 
 class Reports(click.Group):
-    """`farebox report STORE` is the report itself; `farebox report close STORE` is a command of its own."""
+    """`farebox report STORE` is the report itself; `farebox report close STORE` a command of its own."""
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
@@ -46,10 +51,11 @@ class Reports(click.Group):
 
 @click.group(cls=Reports, epilog=EPILOG, short_help="Write the bill; the total is the invoice.")
 def report() -> None:
-    """Write the bill, or close it."""
+    """Write the bill, close it, or reopen what was closed by mistake."""
 
 
-report.add_command(close)
+for command in (close, reopen, closings):
+    report.add_command(command)
 
 
 @click.command(epilog=EPILOG)
@@ -69,6 +75,7 @@ report.add_command(close)
     show_default=True,
     help="What to write; focus goes to Parquet when FILE ends in .parquet.",
 )
+@click.option("--version", type=click.IntRange(1), help="A version of a closed bill, of one that was reopened too.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="File to write instead of standard output.")
 def write_report(
     store: Path,
@@ -77,13 +84,14 @@ def write_report(
     end: str | None,
     tz: str,
     form: str,
+    version: int | None,
     output: Path | None,
     **options: Any,
 ) -> None:
     """Write the bill: tenants, idle, overhead; the total is the invoice, to the micro-dollar.
 
     Without a rate it prints GPU-hours, and says so. A closed period prints what was closed, to the byte, unless you ask
-    for another method or grouping.
+    for another method; grouped otherwise it prints the same amounts.
     """
     from ..events import CAPACITIES
     from ..storage.store import open_store
@@ -94,13 +102,15 @@ def write_report(
         if not opened.runs() and not opened.settings(CAPACITIES):
             raise InputError(f"{store} holds no run yet, and no capacity is declared: there is nothing to bill")
         asked = _asked(opened, period, start, end, tz)
-        frozen = None
-        if asked is not None and not any(value is not None for value in options.values()):
-            frozen = _frozen(opened, asked, form)
-        if frozen is not None:
-            put(frozen, output)
+        closed = None if asked is None else _closed(opened, asked, version)
+        if version is not None and closed is None:
+            raise InputError("--version is for closed bills: name a closed period (farebox report closings lists them)")
+        if closed is not None and form in CLOSED_TEXTS and _is_asked(closed, options):
+            put(_closed_text(closed, form), output)
             return
-        bill = _build(opened, asked, tz, method_of(options))
+        bill = None if closed is None else _frozen(closed, options)
+        if bill is None:
+            bill = _build(opened, asked, tz, method_of(options))
         problems = (*opened.warnings, *bill.check())
     for problem in problems:
         click.echo(f"warning: {problem}", err=True)
@@ -135,20 +145,46 @@ def _recorded(store: Store) -> tuple[int, int]:
     return first * MINUTE_NS, last * MINUTE_NS
 
 
-def _frozen(store: Store, period: Period, form: str) -> str | None:
-    """The bill of a closed period as it was closed; None when it is open. `InputError` if not kept in that form."""
-    from ..costing.closing import closed_text, find_closing
+def _closed(store: Store, period: Period, version: int | None) -> Closing | None:
+    """The closing of exactly this period: the one that stands, or a certain version of it; None when it is open."""
+    from ..costing.closing import find_closing
     from ..events import CLOSINGS
 
-    closing = find_closing(store.settings(CLOSINGS), period)
-    if closing is None:
-        return None
-    if form != "table" and form != "csv" and form != "json":
-        raise InputError(
-            f"{closing.period} is closed, and its bill was kept as table, csv and json: --format {form} would be made"
-            " from what the store holds now. If that is what you want, say how, as with --policy roofline"
-        )
-    return closed_text(closing, form)
+    found: list[Closing] = store.settings(CLOSINGS)
+    wanted = [each for each in found if (each.stands if version is None else each.version == version)]
+    return find_closing(wanted, period)
+
+
+def _is_asked(closing: Closing, options: dict[str, Any], *, any_group: bool = False) -> bool:
+    """Whether the options ask for what was closed, in any grouping or in its own."""
+    from ..costing.closing_cells import thaw
+
+    if all(value is None for value in options.values()):
+        return True
+    by = groups(options["by"]) if options["by"] and not any_group else None
+    return thaw(closing).is_asked(by, *(options[name] for name in ("idle", "rate", "currency", "policy")))
+
+
+def _frozen(closing: Closing, options: dict[str, Any]) -> Report | None:
+    """The closed bill from its frozen lines, grouped as asked; None where another method is asked for."""
+    from ..costing.closing import verify
+    from ..costing.closing_report import can_group, grouped, thaw_report
+
+    verify(closing)
+    if _is_asked(closing, options):
+        return thaw_report(closing)
+    by = groups(options["by"] or "tenant")
+    if _is_asked(closing, options, any_group=True) and can_group(closing, by):
+        return grouped(closing, by)
+    return None
+
+
+def _closed_text(closing: Closing, form: str) -> str:
+    """The closed bill as it was written when it was closed."""
+    from ..costing.closing import ClosedForm, closed_text
+
+    forms: dict[str, ClosedForm] = {name: name for name in CLOSED_TEXTS}
+    return closed_text(closing, forms[form])
 
 
 def _build(store: Store, period: Period | None, tz: str, method: Method) -> Report:

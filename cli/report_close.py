@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from .billing import method_of, method_options, period_of
 from .listing import when
 from .options import store_argument, tz_option
+
+if TYPE_CHECKING:
+    from ..events import Closing
 
 EPILOG = """\b
 Examples
@@ -25,9 +28,10 @@ Examples
 @method_options
 @click.option("--early", is_flag=True, help="Even though the period is not over as far as the store knows.")
 def close(store: Path, period: str, tz: str, early: bool, **options: Any) -> None:
-    """Freeze a period's bill: its lines, method, rates and versions, with their hash. It cannot be undone.
+    """Freeze a period's bill: its lines, method, rates and versions, with their hash.
 
-    What arrives later never changes it: it becomes correction lines in the open period.
+    What arrives later never changes it: it becomes correction lines on the open bill that follows. What was closed by
+    mistake is reopened with farebox report reopen, and both bills are kept.
     """
     from ..collector.books import load_books
     from ..costing.closing import close as freeze
@@ -43,5 +47,10 @@ def close(store: Path, period: str, tz: str, early: bool, **options: Any) -> Non
     for warning in warnings:
         click.echo(f"warning: {warning}", err=True)
     click.echo(
-        f"{closing.period} ({closing.tz}) is closed since {when(closing.closed_ns)}, SHA-256 {closing.content_hash}"
+        f"{closing.period} ({closing.tz}){_version(closing)} is closed since {when(closing.closed_ns)},"
+        f" SHA-256 {closing.content_hash}"
     )
+
+
+def _version(closing: Closing) -> str:
+    return f" version {closing.version}" if closing.version > 1 else ""

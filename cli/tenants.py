@@ -33,6 +33,7 @@ EPILOG = """\b
 Examples
   farebox tenants set STORE chat --name "Support chat" --team support --cost-centre 4711 --reserve 0.25
   farebox tenants set STORE chat --team success --from 2026-07-01          (moves; history stays with support)
+  farebox tenants set STORE chat --name "Help desk" --from 2026-08-01      (a new name, "formerly Support chat")
   farebox tenants import STORE tenants.csv      (tenant, name, team, cost_centre, reserve, from, to)
   farebox tenants end STORE chat --at 2026-10-01
   farebox tenants erase STORE chat
@@ -46,7 +47,8 @@ tenant_argument = click.argument("tenant_id", metavar="TENANT")
 def tenants() -> None:
     """Say who the tenants are, which team and cost centre pays for them, and which API keys are theirs.
 
-    A rename or a move holds from an instant on: what was used before stays with the team that paid then.
+    A move holds from an instant on: what was used before stays with the team that paid then. A tenant's name is only
+    what people call it: its history follows. A team gets another name with farebox teams rename.
     """
 
 
@@ -77,7 +79,8 @@ def set_tenant(
     replace: bool,
 ) -> None:
     """Name a tenant, or say what changes about it; what is not said stays as it was."""
-    from ..events import TENANTS, Tenant
+    from ..costing.team_names import TeamNames
+    from ..events import TEAM_RENAMES, TENANTS, Tenant
 
     milligpus = None if reserve is None else _milligpus(reserve)
 
@@ -85,10 +88,12 @@ def set_tenant(
         from_ns = entering.start_ns(settings, TENANTS, (tenant_id,), start, tz)
         rows = [row for row in settings.all(TENANTS) if row.tenant_id == tenant_id and row.from_ns <= from_ns]
         before: Tenant = rows[-1] if rows else Tenant(tenant_id, tenant_id, None, None, None, 0, None)
+        names = TeamNames(settings.all(TEAM_RENAMES))
+        stays = before.team and names.at(before.team, before.from_ns, from_ns)
         return Tenant(
             tenant_id,
             before.name if name is None else name,
-            before.team if team is None else team.strip() or None,
+            stays if team is None else team.strip() or None,
             before.cost_centre if cost_centre is None else cost_centre.strip() or None,
             before.reserved_milligpus if milligpus is None else milligpus,
             from_ns,
@@ -96,6 +101,7 @@ def set_tenant(
         )
 
     row = entering.enter(store, TENANTS, made, replace=replace)
+    _note_renamed(store, row)
     click.echo(f"{tenant_id}: {row.name}, {_payer(row)}, since {when(row.from_ns)}")
 
 
@@ -186,6 +192,21 @@ def _read(values: Values) -> list[Tenant]:
             *entering.span_of(values, "from", "to"),
         )
     ]
+
+
+def _note_renamed(store: Path, row: Tenant) -> None:
+    """Say which team is meant where the row's has, or had, another name."""
+    from ..costing.team_names import TeamNames
+    from ..events import TEAM_RENAMES
+    from ..storage.store import open_store
+
+    team = row.team or ""
+    with open_store(store) as opened:
+        names = TeamNames(opened.settings(TEAM_RENAMES))
+    if (now := names.at(team, row.from_ns)) != team:
+        click.echo(f"note: {team} is called {now}, and its time is shown there", err=True)
+    elif (once := names.at(team, -1)) != team:
+        click.echo(f"note: the team that was called {team} is {once} by then: this {team} is another one", err=True)
 
 
 def _milligpus(gpus: Decimal) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
@@ -9,14 +10,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 
 from ..costing.books import Books, all_time
-from ..costing.borders import borders, reach
-from ..costing.repolicy import REQUEST_COLUMNS, STEP_COLUMNS, ledger_under
+from ..costing.borders import borders, budget_periods, corrected_closings
+from ..costing.closing_cells import thaw
+from ..costing.repolicy import STEP_COLUMNS, ledger_under, only_requests
 from ..costing.rollup import LINE_COLUMNS, roll_ledger
-from ..events import BUDGETS, CAPACITIES, CLOSINGS, LEDGER, MINUTE_NS, PRICES, REQUESTS, SHARES, STEPS, TENANTS
+from ..events import BUDGETS, CAPACITIES, CLOSINGS, LEDGER, MINUTE_NS, PRICES, SHARES, STEPS, TEAM_RENAMES, TENANTS
 
 if TYPE_CHECKING:
     from ..costing.periods import Period
-    from ..events import Run
+    from ..events import Closing, Run
     from ..storage.store import Store
 
 
@@ -30,31 +32,59 @@ class _Window(NamedTuple):
 def load_books(store: Store, *periods: Period, policy: str = "roofline", hourly: bool = True) -> Books:
     """The books for some periods, without any for all time.
 
-    Where the periods' bills need them, closed time before them comes too, for corrections, and all of a budget's
+    Closed time that these periods correct comes too, under the policy it was closed with, and all of a budget's
     period, for what is spent of it. Another policy than the recorded one splits the stored steps again. Lines come
     added up as far as bills of exactly these periods allow; without `hourly` by days, too long for a bill by hour.
     Files that cannot be read are left out and named in the store's `warnings`.
     """
+    closings: list[Closing] = store.settings(CLOSINGS)
     books = Books(
         LEDGER.schema.empty_table(),
         tuple(store.runs()),
         rates=tuple(store.rates()),
         capacities=tuple(store.settings(CAPACITIES)),
         tenants=tuple(store.settings(TENANTS)),
+        renames=tuple(store.settings(TEAM_RENAMES)),
         prices=tuple(store.settings(PRICES)),
         budgets=tuple(store.settings(BUDGETS)),
-        closings=tuple(store.settings(CLOSINGS)),
+        closings=tuple(closing for closing in closings if closing.stands),
+        reopened=tuple(closing for closing in closings if not closing.stands),
     )
-    window = _Window(*reach(books, periods)) if periods else _Window(None, None)
+    due = _due(books, periods)
+    own = [*periods, *budget_periods(books, periods), *due.pop(policy, ())]
+    ledger = _ledger(store, books, policy, periods, _around(own), hourly=hourly)
+    others = {
+        other: _ledger(store, books, other, periods, _around(closed), hourly=False) for other, closed in due.items()
+    }
+    return replace(books, ledger=ledger, ledgers=others)
+
+
+def _due(books: Books, periods: Sequence[Period]) -> dict[str, list[Closing]]:
+    """The closings whose corrections belong to the periods, by the policy they were closed with."""
+    found: defaultdict[str, list[Closing]] = defaultdict(list)
+    for closing in corrected_closings(books, periods):
+        found[thaw(closing).policy].append(closing)
+    return dict(found)
+
+
+def _around(parts: Sequence[Period | Closing]) -> _Window:
+    """From the first start to the last end; all time around nothing."""
+    if not parts:
+        return _Window(None, None)
+    return _Window(min(part.from_ns for part in parts), max(part.to_ns for part in parts))
+
+
+def _ledger(
+    store: Store, books: Books, policy: str, periods: Sequence[Period], window: _Window, *, hourly: bool
+) -> pa.Table:
+    """The ledger of a window under a policy, recorded lines added up between the minutes that the books tell apart."""
+    recorded = _recorded(store, books, periods, window, hourly=hourly)
     if policy == "roofline":
-        ledger = _ledger(store, books, periods, window, hourly=hourly)
-    else:
-        ledger = _ledger_under(store, policy, [run for run in books.runs if _within(run, window)])
-    return replace(books, ledger=ledger)
+        return recorded
+    return _ledger_under(store, policy, [run for run in books.runs if _within(run, window)], recorded)
 
 
-def _ledger(store: Store, books: Books, periods: Sequence[Period], window: _Window, *, hourly: bool) -> pa.Table:
-    """The recorded lines, added up between the minutes that the books tell apart."""
+def _recorded(store: Store, books: Books, periods: Sequence[Period], window: _Window, *, hourly: bool) -> pa.Table:
     minutes = store.extent(LEDGER)
     if minutes is None:
         return books.ledger
@@ -69,11 +99,14 @@ def _within(run: Run, window: _Window) -> bool:
     return starts_before and (window.from_ns is None or run.wall_end_ns > window.from_ns)
 
 
-def _ledger_under(store: Store, policy: str, runs: Sequence[Run]) -> pa.Table:
-    ledgers = [LEDGER.schema.empty_table()]
+def _ledger_under(store: Store, policy: str, runs: Sequence[Run], recorded: pa.Table) -> pa.Table:
+    """The ledger of runs under another policy; how many requests there were the `recorded` ledger says.
+
+    The requests themselves may have been erased.
+    """
+    ledgers = [only_requests(recorded)]
     for run in runs:
         steps = store.scan(STEPS, STEP_COLUMNS, run.started_ns, engine_id=run.engine_id)
         shares = store.scan(SHARES, None, run.started_ns, engine_id=run.engine_id)
-        requests = store.scan(REQUESTS, REQUEST_COLUMNS, run.started_ns, engine_id=run.engine_id)
-        ledgers.append(ledger_under(policy, run, steps, shares, requests))
+        ledgers.append(ledger_under(policy, run, steps, shares))
     return pa.concat_tables(ledgers)

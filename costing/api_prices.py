@@ -6,7 +6,7 @@ is the served one. A price that names no tier is for the standard tier.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from itertools import groupby, pairwise
 from math import gcd, lcm
@@ -85,12 +85,13 @@ class PriceList:
         """Whether each row's price is 0 (bool[rows]); no price is not."""
         return np.array([*(not any(terms[:3]) for terms in self.terms), False])[number]
 
-    def currency(self, numbers: Sequence[int]) -> str | None:
-        """Currency of the prices with these numbers; None of none. Raises RateError when they differ."""
-        found = sorted({self.prices[number].currency for number in numbers})
-        if len(found) > 1:
-            raise RateError(f"token prices in {' and '.join(found)} cannot be added: there is no conversion rate")
-        return found[0] if found else None
+    def currencies(self, numbers: Iterable[int]) -> set[str]:
+        """Currencies of the prices with these numbers."""
+        return {self.prices[number].currency for number in set(numbers) - {NO_PRICE}}
+
+    def only(self, currency: str) -> PriceList:
+        """The prices in one currency: what has another one has no price, as there is no conversion rate."""
+        return PriceList([price for price in self.prices if price.currency == currency])
 
 
 def _name(price: TokenPrice) -> tuple[str, str]:

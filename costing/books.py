@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ..events import MINUTE_NS
+from . import arrow
 from .periods import Period
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import pyarrow as pa
 
-    from ..events import Budget, Capacity, Closing, Rate, Run, Tenant, TokenPrice
+    from ..events import Budget, Capacity, Closing, Rate, Run, TeamRename, Tenant, TokenPrice
 
 
 @dataclass(frozen=True)
@@ -28,9 +29,24 @@ class Books:
     rates: tuple[Rate, ...] = ()
     capacities: tuple[Capacity, ...] = ()
     tenants: tuple[Tenant, ...] = ()
+    renames: tuple[TeamRename, ...] = ()
     prices: tuple[TokenPrice, ...] = ()
     budgets: tuple[Budget, ...] = ()
     closings: tuple[Closing, ...] = ()
+    """The closings that stand."""
+    reopened: tuple[Closing, ...] = ()
+    """Those that were reopened since."""
+    ledgers: Mapping[str, pa.Table] = field(default_factory=dict[str, "pa.Table"])
+    """Closed time under other policies than the ledger's, where it was closed with them."""
+
+    @property
+    def seen_ns(self) -> int:
+        """The end of the newest minute that something is known of, UTC; 0 when nothing is."""
+        ends = [0, *(-(-run.wall_end_ns // MINUTE_NS) * MINUTE_NS for run in self.runs)]
+        minutes = arrow.ints(self.ledger, "minute_ns")
+        if len(minutes):
+            ends.append(int(minutes.max()) + MINUTE_NS)
+        return max(ends)
 
 
 def all_time(runs: Sequence[Run], minutes: tuple[int, int] | None) -> Period:

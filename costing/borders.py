@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from ..events import MINUTE_NS
 from .budgets import overlapping
 from .closing_cells import thaw
+from .open_time import due_in
 from .periods import Period
 
 if TYPE_CHECKING:
@@ -26,23 +27,14 @@ class _Dated(Protocol):
     def to_ns(self) -> int | None: ...
 
 
-def reach(books: Books, periods: Sequence[Period]) -> tuple[int, int]:
-    """The time [from, to) in UTC ns that bills of some periods look at: their own, and the one of what they mention.
-
-    That is budgets whose periods share time with them, and closed bills where one of them holds the corrections.
-    """
-    spans = [(each.from_ns, each.to_ns) for each in (*periods, *_budgets(books, periods), *_corrected(books, periods))]
-    return min(start for start, _ in spans), max(end for _, end in spans)
-
-
 def borders(books: Books, periods: Sequence[Period], *, hourly: bool) -> set[int]:
     """Whole minutes (UTC ns) that bound what reports of these periods, with all they look at, tell apart.
 
-    That is local days, with `hourly` also local hours, of the periods; the days of budgets and closed bills within
-    `reach`; and the ends of all settings, those of closed bills included. The books' ledger is not read.
+    That is local days, with `hourly` also local hours, of the periods; the days of budgets and closed bills that the
+    bills mention; and the ends of all settings, those of closed bills included. The books' ledger is not read.
     """
     found = _settings(books.rates, books.capacities, books.tenants, books.prices)
-    for period in {*periods, *_budgets(books, periods)}:
+    for period in {*periods, *budget_periods(books, periods)}:
         found |= {at for day in period.days() for at in (day.from_ns, day.to_ns)}
     for period in periods if hourly else ():
         found |= {hour.from_ns for hour in period.hours()}
@@ -55,22 +47,19 @@ def _settings(*tables: Iterable[_Dated]) -> set[int]:
     return {end for end in ends if end is not None}
 
 
-def _budgets(books: Books, periods: Sequence[Period]) -> set[Period]:
+def budget_periods(books: Books, periods: Sequence[Period]) -> set[Period]:
     """The periods of budgets that a bill of some periods mentions."""
     return {own for period in periods for _, own in overlapping(books.budgets, period)}
 
 
-def _corrected(books: Books, periods: Sequence[Period]) -> Sequence[Closing]:
-    """All closed bills, where a period holds the first instant after them and so their corrections; else none."""
-    until = max((closing.to_ns for closing in books.closings), default=None)
-    if until is None or not any(period.from_ns <= until < period.to_ns for period in periods):
-        return ()
-    return books.closings
+def corrected_closings(books: Books, periods: Sequence[Period]) -> set[Closing]:
+    """Closed bills whose corrections belong to one of the periods."""
+    return {each for period in periods for each in due_in(books.closings, period)}
 
 
 def _closed(books: Books, periods: Sequence[Period]) -> Iterator[int]:
     """Borders of closed bills that may need corrections."""
-    for closing in _corrected(books, periods):
+    for closing in corrected_closings(books, periods):
         terms = thaw(closing)
         yield from _settings(terms.rates, terms.capacities, terms.tenants, terms.prices)
         for day in Period(closing.period, terms.tz, closing.from_ns, closing.to_ns).days():

@@ -1,7 +1,8 @@
 """Closing: freeze a period's bill, so that what was signed can be shown again to the byte.
 
 A closing holds the bill as texts, and the lines and settings it came from. What arrives later never changes it; it
-becomes correction lines of the open period.
+becomes correction lines of the open bill that follows. What was closed by mistake is reopened: the closing stays as
+history, and the next one has the next version.
 """
 
 from __future__ import annotations
@@ -18,19 +19,17 @@ from rich.console import Console
 from rich.text import Text
 
 from ..errors import FareboxError, InputError
-from ..events import MINUTE_NS, Closing
+from ..events import Closing
 from ..version import __version__
-from . import arrow
 from .books import Books
-from .closing_cells import freeze
+from .closing_cells import freeze, thaw
+from .closing_report import freeze_report
 from .formats import to_csv, to_json
 from .periods import Period, utc_text
 from .rating import IdlePolicy
 from .report import By, Report, build_report
 from .table import ROOM, render
 
-FORMAT = 1
-"""Version of the content's layout."""
 ClosedForm = Literal["table", "csv", "json"]
 
 
@@ -39,7 +38,7 @@ class PeriodClosed(InputError):  # noqa: N818 - it says what is the case
 
 
 class PeriodOpen(InputError):  # noqa: N818
-    """The period is not over yet as far as the ledger tells."""
+    """The period is not closed, or not over yet as far as the ledger tells."""
 
 
 class ClosingChanged(FareboxError):  # noqa: N818
@@ -67,9 +66,37 @@ def close(
     if not early:
         _refuse_open(books, period)
     report = build_report(books, period, by, idle_policy, rate, currency, policy)
-    content = _content(report, books)
+    content = _content(report, books, rate)
     closed_ns = time.time_ns() if now_ns is None else now_ns
-    return Closing(period.name, period.tz, period.from_ns, period.to_ns, closed_ns, _hash(content), content)
+    version = 1 + sum((each.from_ns, each.to_ns) == (period.from_ns, period.to_ns) for each in books.reopened)
+    return Closing(*period, version, closed_ns, _hash(content), content, None, None)
+
+
+def check_reopen(closings: Sequence[Closing], period: Period) -> Closing:
+    """The standing closing of exactly this period, which may be reopened.
+
+    Raises PeriodOpen where it is not closed, PeriodClosed where a later closing holds corrections of it: they would be
+    billed twice, so that one is to be reopened first.
+    """
+    closing = find_closing(closings, period)
+    if closing is None:
+        closed = ", ".join(f"{each.period} ({each.tz})" for each in closings) or "nothing"
+        raise PeriodOpen(f"{period.name} ({period.tz}) is not closed; closed: {closed}")
+    later = [each.period for each in closings if _carries(each, closing)]
+    if later:
+        raise PeriodClosed(
+            f"corrections of {closing.period} are on the closed bill of {', '.join(later)}, and would be billed twice:"
+            f" reopen {later[-1]} first"
+        )
+    return closing
+
+
+def _carries(bill: Closing, closing: Closing) -> bool:
+    """Whether a closed bill holds corrections of a closing; one whose layout is unknown holds none that count."""
+    try:
+        return any(cell.correction_of == closing.period for cell in thaw(bill).cells)
+    except InputError:
+        return False
 
 
 def verify(closing: Closing) -> None:
@@ -105,25 +132,28 @@ def _refuse_closed(books: Books, period: Period) -> None:
             when = utc_text(closing.closed_ns)
             raise PeriodClosed(
                 f"{period.name} overlaps {closing.period} ({utc_text(closing.from_ns)} to {utc_text(closing.to_ns)}), "
-                f"which was closed at {when}; what arrives late becomes a correction of it in the open period"
+                f"which was closed at {when}; what arrives late becomes a correction of it on the open bill that "
+                "follows, and a mistake is undone with farebox report reopen"
+            )
+        if closing.period == period.name:
+            raise PeriodClosed(
+                f"another {period.name} ({closing.tz}) is closed, and corrections are told apart by name: write FROM/TO"
             )
 
 
 def _refuse_open(books: Books, period: Period) -> None:
-    newest = max((run.wall_end_ns for run in books.runs), default=0)
-    if books.ledger.num_rows:
-        newest = max(newest, int(arrow.ints(books.ledger, "minute_ns").max()) + MINUTE_NS)
+    newest = books.seen_ns
     if period.to_ns > newest:
         known = f"the newest event is from {utc_text(newest)}" if newest else "the ledger is empty"
         raise PeriodOpen(f"{period.name} ends at {utc_text(period.to_ns)}, but {known}: close it when it is over")
 
 
-def _content(report: Report, books: Books) -> str:
+def _content(report: Report, books: Books, rate: Decimal | None) -> str:
     """Canonical JSON: the same bill gives the same bytes."""
     document = {
-        "format": FORMAT,
         "farebox": __version__,
-        **freeze(report, books),
+        **freeze(report, books, rate),
+        "report": freeze_report(report),
         "bill": {"table": _table(report), "csv": to_csv(report), "json": to_json(report)},
     }
     return json.dumps(document, ensure_ascii=False, sort_keys=True, separators=(",", ":"))

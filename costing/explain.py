@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 from ..errors import InputError
 from .effects import Effect, Traffic, Usage, other_effects, tenant_effects
+from .explain_sides import Asked, differing_methods, sides_of
 from .explain_text import headline, render, to_json
 from .explanation import Change, ExplainBy, Explanation
 from .rating import IdlePolicy
-from .report import Report, build_report
+from .report import Report
 from .riders import seat_costs
 
 if TYPE_CHECKING:
@@ -44,25 +45,32 @@ def explain(
     a: Period,
     b: Period,
     by: ExplainBy = "tenant",
-    idle_policy: IdlePolicy = "separate",
+    idle_policy: IdlePolicy | None = None,
     rate: Decimal | None = None,
     currency: str | None = None,
+    policy: str = "roofline",
+    now_ns: int | None = None,
 ) -> Explanation:
     """Why the bill of period `b` differs from that of `a`, by tenant, team, model, tier, host or engine.
 
-    Raises InputError for another `by`, or where the periods are billed in different currencies.
+    A closed period is compared as it was closed, one that is not over until `now_ns` (UTC, by default the time of day).
+    `policy` is that of the books' ledger. Raises InputError for another `by`, for a period that has not begun, or where
+    the periods are billed in different currencies.
     """
     if by not in _FIELDS:
         raise InputError(f"cannot explain by {by}; choose from {', '.join(_FIELDS)}")
-    before, after = (build_report(books, period, ("tenant",), idle_policy, rate, currency) for period in (a, b))
+    sides = sides_of(books, (a, b), Asked(idle_policy, rate, currency), policy, now_ns)
+    before, after = (side.report for side in sides)
     priced = all(_is_priced(report) for report in (before, after))
     if priced and before.currency != after.currency:
         raise InputError(f"one period is in {before.currency}, the other in {after.currency}: name one with --currency")
-    usages = [_usages(report.cells, by, priced=priced) for report in (before, after)]
+    usages = [_usages(side.cells, by, priced=priced) for side in sides]
     changes = [_change(key, *(usage.get(key) or Usage() for usage in usages)) for key in {**usages[0], **usages[1]}]
     changes.sort(key=lambda change: (change.account != "tenant", -abs(change.difference), change.name))
     unit = before.currency if priced else None
-    return Explanation(before, after, by, unit, tuple(changes), seat_costs(books.runs))
+    notes = tuple(note for note in (*(side.note for side in sides), differing_methods(sides)) if note)
+    is_provisional = any(side.is_provisional for side in sides)
+    return Explanation(before, after, by, unit, tuple(changes), seat_costs(books.runs), notes, is_provisional)
 
 
 def _is_priced(report: Report) -> bool:

@@ -47,6 +47,8 @@ def main_cause(explanation: Explanation) -> tuple[Change, Effect] | None:
 def render(explanation: Explanation, console: Console) -> None:
     """Print the headline and a table of effects: a row for each tenant and account, the total last."""
     console.print(Text(headline(explanation), style="bold"), soft_wrap=True)
+    for told in explanation.notes:
+        console.print(Text(told), soft_wrap=True)
     console.print()
     console.print(_table(explanation))
     before, after = (_days(report) for report in (explanation.a, explanation.b))
@@ -102,10 +104,11 @@ def _moved(explanation: Explanation) -> str:
     unit = explanation.figures.unit
     before, after = explanation.amount_before, explanation.amount_after
     bill = f"{explanation.figures.text(after)} {unit} after {explanation.figures.text(before)}"
+    the_bill = "So far the bill" if explanation.is_provisional else "The bill"
     if after == before:
-        return f"The bill is the same: {bill}."
+        return f"{the_bill} is the same: {bill}."
     side = "more" if after > before else "less"
-    moved = f"The bill is {percent(abs(after - before), before)} {side}: {bill}"
+    moved = f"{the_bill} is {percent(abs(after - before), before)} {side}: {bill}"
     old, new = explanation.requests()
     if old and abs(new - old) < STEADY * old:
         return f"{moved}, with {'as many' if new == old else f'nearly as many ({new:,} for {old:,})'} requests."
@@ -120,6 +123,8 @@ def to_json(explanation: Explanation) -> str:
 def _document(explanation: Explanation) -> dict[str, Any]:
     return {
         "headline": headline(explanation),
+        "notes": explanation.notes,
+        "provisional": explanation.is_provisional,
         "unit": explanation.unit,
         "by": explanation.by,
         "periods": [{"from": utc_text(r.from_ns), "to": utc_text(r.to_ns)} for r in (explanation.a, explanation.b)],

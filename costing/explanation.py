@@ -56,6 +56,10 @@ class Explanation:
     changes: tuple[Change, ...]
     seat_costs: dict[str, int]
     """By model: GPU-nanoseconds of a decode step that all its riders share; no entry without a step model."""
+    notes: tuple[str, ...]
+    """What a reader must know of the two bills, in sentences."""
+    is_provisional: bool
+    """Whether one of the periods is not over."""
 
     @property
     def unit(self) -> str:

@@ -7,7 +7,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from .periods import local, zone_of
+from .periods import local_text
 from .rating import HOUR_NS, money_text, price_of, rate_name
 
 if TYPE_CHECKING:
@@ -77,6 +77,7 @@ def notes_of(report: Report) -> tuple[str, ...]:
     parts = (
         _rates(report),
         _method(report),
+        _so_far(report),
         _capacity(report.places, report),
         _sharing(report),
         _basis(report),
@@ -131,17 +132,26 @@ def _since(rate: Rate, report: Report) -> str:
 
 def clock(at_ns: int, report: Report) -> str:
     """An instant on the clock of the report's zone."""
-    return local(at_ns, zone_of(report.period.tz)).strftime("%Y-%m-%d %H:%M:%S")
+    return local_text(at_ns, report.period.tz)
 
 
 def _method(report: Report) -> Iterator[str]:
     if report.policy != "roofline":
         yield f"Steps are split by the policy {report.policy}."
-    if report.closed_as:
-        yield f"{report.closed_as} is closed: the bill that stands is the one it was closed with, not this one."
-    at_ns = report.corrected_at_ns
-    if at_ns is not None and not report.closed_as and not report.from_ns <= at_ns < report.to_ns:
-        yield f"Corrections of closed periods are not on this bill but on the one that holds {clock(at_ns, report)}."
+    yield from report.remarks
+
+
+def _so_far(report: Report) -> Iterator[str]:
+    """How much of a period is known that is not over."""
+    seen_ns = report.seen_ns
+    if not seen_ns or report.to_ns <= seen_ns:
+        return
+    declared = any(place.declared_gpu_ns for place in report.places)
+    tail = ": what is declared after it counts as unobserved until events arrive" if declared else ""
+    if seen_ns <= report.from_ns:
+        yield f"Nothing is known of this period: the newest event is from {clock(seen_ns, report)}{tail}."
+    else:
+        yield f"So far, to {clock(seen_ns, report)}; the rest is provisional{tail}."
 
 
 def _capacity(places: Sequence[PlaceTime], report: Report) -> Iterator[str]:
@@ -195,6 +205,9 @@ def _percent(share: Decimal) -> str:
 
 def _api(report: Report) -> Iterator[str]:
     missing = report.unpriced
+    if report.other_api_currencies:
+        others, own = " and ".join(report.other_api_currencies), report.api_currency or report.currency
+        yield f"Token prices in {others} cannot be added to {own}: what has no other price has none here."
     if report.tenants.api_micro is None and not missing:
         return
     amount = "no price"

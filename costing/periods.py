@@ -134,6 +134,11 @@ def local(at_ns: int, zone: ZoneInfo) -> datetime:
     return datetime.fromtimestamp(at_ns // SECOND_NS, zone)
 
 
+def local_text(at_ns: int, tz: str) -> str:
+    """UTC ns as YYYY-MM-DD HH:MM:SS on the clock of a zone."""
+    return local(at_ns, zone_of(tz)).strftime("%Y-%m-%d %H:%M:%S")
+
+
 def utc_text(at_ns: int) -> str:
     """UTC ns as YYYY-MM-DDTHH:MM:SSZ."""
     return datetime.fromtimestamp(at_ns // SECOND_NS, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -43,7 +43,7 @@ STEP_COLUMNS = (
     "held_by",
     "basis",
 )
-REQUEST_COLUMNS = ("engine_id", "run_id", "tenant_id", "tier", "finished_ns")
+_COUNTS = ("gpu_ns", "prompt_tokens", "cached_tokens", "output_tokens", "kv_block_ns")
 _compute: Any = pc
 
 
@@ -52,14 +52,14 @@ def ledger_under(
     run: Run,
     step_batches: Iterable[pa.RecordBatch],
     share_batches: Iterable[pa.RecordBatch],
-    request_batches: Iterable[pa.RecordBatch],
 ) -> pa.Table:
-    """The ledger of `run` (LEDGER schema, one line per key) as it would be under another policy.
+    """The ledger of `run` (LEDGER schema, one line per key) as it would be under another policy, without its requests.
 
-    Batches hold at least STEP_COLUMNS, all columns of SHARES and REQUEST_COLUMNS; each rises in step_seq for any one
-    run, batches come in any order, and rows of other runs are skipped. Only what tenants pay among each other changes:
-    idle, overhead, underfill and unobserved time and the tenants' sum stay, and so does who pays for emptiness. (Time
-    in a hole between steps that a heartbeat had told as idle counts as unobserved here.) Raises PolicyError for an
+    Batches hold at least STEP_COLUMNS and all columns of SHARES; each rises in step_seq for any one run, batches come
+    in any order, and rows of other runs are skipped. Only what tenants pay among each other changes: idle, overhead,
+    underfill and unobserved time and the tenants' sum stay, and so does who pays for emptiness. (Time in a hole between
+    steps that a heartbeat had told as idle counts as unobserved here.) How many requests there were no policy changes:
+    they are `only_requests` of the recorded ledger, which knows of erased ones too. Raises PolicyError for an
     unknown policy, InputError for one that needs the step model of a run without, SplitError and LedgerError where
     steps and shares do not match.
     """
@@ -76,12 +76,16 @@ def ledger_under(
         for some_steps, some_shares in _together(steps, shares):
             split = _split_again(policy, some_steps, some_shares, model, run.clock == "real")
             lines.add(keeper.book(*split, nothing, keeper.covered_ns))
-    no_steps, no_shares = STEPS.to_arrow([]), SHARES.to_arrow([])
-    for batch in request_batches:
-        requests = pa.Table.from_batches([_of_run(run, batch)])
-        lines.add(keeper.book(no_steps, no_shares, requests, keeper.covered_ns))
-    lines.add(keeper.book(no_steps, no_shares, nothing, run.wall_end_ns))
+    lines.add(keeper.book(STEPS.to_arrow([]), SHARES.to_arrow([]), nothing, run.wall_end_ns))
     return lines.all().sort_by([(name, "ascending") for name in (*LEDGER.sort, "basis")])
+
+
+def only_requests(ledger: pa.Table) -> pa.Table:
+    """The lines of a ledger that count requests, and nothing but their requests (LEDGER schema)."""
+    counting = arrow.where(ledger, arrow.ints(ledger, "requests") > 0)
+    nothing = np.zeros(counting.num_rows, np.int64)
+    lines: Any = arrow.fill(counting, **dict.fromkeys(_COUNTS, nothing))
+    return lines.cast(LEDGER.schema)
 
 
 def _split_again(

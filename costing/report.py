@@ -14,15 +14,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import InputError
-from ..events import Rate
+from ..events import Rate, TokenPrice
 from . import arrow
-from .api_prices import NO_PRICE, PriceList
+from .api_prices import PriceList
 from .books import Books, all_time
 from .budgets import BudgetStatus, overlapping, status_of
 from .capacity import Slice
 from .cell import PricedCell, cells_from_arrow, cells_to_arrow
+from .closing_notes import closed_as, remarks_of
 from .conflicts import Conflict, shared_devices
-from .corrections import corrections
+from .corrections import Correction, corrected_cells, corrections
 from .line import COLUMNS, By, Line, lines_of, parts_of_one, sum_lines
 from .notes import notes_of, problems_of
 from .periods import Period
@@ -62,6 +63,8 @@ class Report:
     """The rates used."""
     card: tuple[Rate, ...]
     """All rates that were to be had."""
+    prices: tuple[TokenPrice, ...]
+    """All token prices that were to be had, in one currency."""
     currency: str
     lines: tuple[Line, ...]
     """The finest lines, by account and keys."""
@@ -81,13 +84,17 @@ class Report:
     """Runs that claim more GPUs than are declared, or the same device at once."""
     api_currency: str | None
     """Currency of what tokens would cost by the token; null: none has a price."""
+    other_api_currencies: tuple[str, ...]
+    """Currencies of token prices that hold, but cannot be added to those in `api_currency`."""
     unpriced: tuple[Unpriced, ...]
     """What has no price by the token; empty where there is no price list at all."""
     budgets: tuple[BudgetStatus, ...]
     closed_as: str | None
     """The closed period in which this one lies; its frozen bill is the one that stands."""
-    corrected_at_ns: int | None
-    """Corrections of closed periods are on the bill that holds this instant, UTC; null where nothing is closed."""
+    remarks: tuple[str, ...]
+    """What closings have to do with this bill, in sentences."""
+    seen_ns: int
+    """The end of the newest minute that something is known of, UTC; 0 where nothing is."""
     labels: dict[By, dict[str, str]]
     """What to print for tenants and teams that are called otherwise than their key."""
     cell_table: pa.Table = field(repr=False)
@@ -176,13 +183,18 @@ def build_report(
     groups = _groups(by)
     period = period or all_time(books.runs, _minutes(books.ledger))
     card = RateCard(books.rates) if rate is None else RateCard.single(rate, currency or "USD")
-    prices = PriceList(books.prices)
-    terms = Terms(period, card, Register(books.tenants), prices, idle_policy, "hour" in groups)
+    register = Register(books.tenants, books.renames)
+    terms = Terms(period, card, register, PriceList(books.prices), idle_policy, "hour" in groups)
     priced = price_ledger(books, terms)
     used = card.used(priced.rates)
     bill_currency = card.currency(used, currency)
+    found = corrections(books, period, policy)
+    api = _api_currencies(terms.prices, priced, found, bill_currency)
+    if api.others:
+        terms = terms._replace(prices=terms.prices.only(api.own or bill_currency))
+        priced = price_ledger(books, terms)
     cells = publish(priced, terms)
-    corrected = corrections(books, period, policy)
+    corrected = corrected_cells(found, bill_currency, api.own)
     table = _with_corrections(cells, corrected)
     lines = lines_of(table, groups, idle_policy, priced.is_priced)
     owed = sum(cell.amount_micro or 0 for cell in corrected)
@@ -195,6 +207,7 @@ def build_report(
         is_priced=priced.is_priced,
         rates=used,
         card=card.rates,
+        prices=terms.prices.only(api.own or bill_currency).prices,
         currency=bill_currency,
         lines=lines.lines,
         tenants=lines.tenants,
@@ -204,12 +217,14 @@ def build_report(
         basis=_basis(cells),
         places=places_of(priced, period, books.runs),
         conflicts=(*priced.expected.excess, *shared_devices(books.runs, period)),
-        api_currency=prices.currency(_distinct(priced.parts, "price")),
+        api_currency=api.own,
+        other_api_currencies=api.others,
         unpriced=_unpriced(table) if books.prices else (),
         budgets=_budgets(books, terms, bill_currency),
-        closed_as=_closed_as(books, period),
-        corrected_at_ns=max((closing.to_ns for closing in books.closings), default=None),
-        labels={"tenant": terms.register.tenant_labels(period.to_ns), "team": terms.register.team_labels()},
+        closed_as=closed_as(books, period),
+        remarks=remarks_of(books, period),
+        seen_ns=books.seen_ns,
+        labels={"team": register.team_labels(), "tenant": register.tenant_labels(period.to_ns)},
         cell_table=table,
     )
 
@@ -276,8 +291,18 @@ def _basis(cells: pa.Table) -> tuple[tuple[str, Decimal], ...]:
     return tuple((name, share) for (name, _), share in zip(used, shares, strict=True) if share is not None)
 
 
-def _distinct(table: pa.Table, name: str) -> list[int]:
-    return sorted({*arrow.ints(table, name).tolist()} - {NO_PRICE})
+class _ApiCurrencies(NamedTuple):
+    own: str | None
+    others: tuple[str, ...]
+
+
+def _api_currencies(prices: PriceList, priced: Priced, found: Sequence[Correction], currency: str) -> _ApiCurrencies:
+    """The one currency of what tokens would cost: that of all prices that hold, where they differ the bill's own."""
+    held = prices.currencies(arrow.ints(priced.parts, "price").tolist())
+    held |= {correction.api_currency for correction in found if correction.api_currency}
+    if len(held) < 2:
+        return _ApiCurrencies(next(iter(held), None), ())
+    return _ApiCurrencies(currency if currency in held else None, tuple(sorted(held - {currency})))
 
 
 def _unpriced(cells: pa.Table) -> tuple[Unpriced, ...]:
@@ -304,8 +329,3 @@ def _budgets(books: Books, terms: Terms, currency: str) -> tuple[BudgetStatus, .
         spent = None if line.unrated_gpu_ns else line.billed_micro
         found.append(status_of(budget, spent, currency, seen_ns))
     return tuple(found)
-
-
-def _closed_as(books: Books, period: Period) -> str | None:
-    holds = (c.period for c in books.closings if c.from_ns <= period.from_ns and period.to_ns <= c.to_ns)
-    return next(holds, None)

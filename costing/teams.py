@@ -1,22 +1,24 @@
 """Teams: who pays for a tenant at which minute, and what tenants and teams are called.
 
 Names are stripped of the blanks around them and otherwise taken literally: "blue" and " blue " are one team, "Blue" is
-another. A tenant without a row, or whose row names no team, is `UNATTRIBUTED`.
+another. A tenant without a row, or whose row names no team, is `UNATTRIBUTED`. A row that begins before its team got
+another name belongs to the team of that name; one that begins later means another team.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, pairwise
 
 import pyarrow as pa
 
 from ..errors import InputError
-from ..events import Tenant
+from ..events import TeamRename, Tenant
 from . import arrow
+from .cell import PricedCell
 from .in_force import Dated, in_force
 from .segments import Ints
+from .team_names import TeamNames
 
 UNATTRIBUTED = "unattributed"
 
@@ -28,13 +30,13 @@ class TenantError(InputError):
 class Register:
     """The tenants' rows by number. Raises TenantError where two rows of a tenant overlap."""
 
-    def __init__(self, tenants: Sequence[Tenant]) -> None:
+    def __init__(self, tenants: Sequence[Tenant], renames: Sequence[TeamRename] = ()) -> None:
         self.rows = tuple(sorted(tenants, key=lambda tenant: (tenant.tenant_id, tenant.from_ns)))
         for earlier, later in pairwise(self.rows):
             overlap = earlier.to_ns is None or later.from_ns < earlier.to_ns
             if earlier.tenant_id == later.tenant_id and overlap:
                 raise TenantError(f"two rows of tenant {later.tenant_id} hold at {later.from_ns}")
-        self._renamed = _renamed_teams(self.rows)
+        self.names = TeamNames(renames)
 
     def of(self, ledger: pa.Table) -> Ints:
         """Number of each ledger line's row (int64[rows]), −1 where its tenant has none at that minute."""
@@ -45,7 +47,7 @@ class Register:
 
     def teams(self) -> list[str]:
         """The team of each row, and at the end of no row; a renamed team has its newest name."""
-        return [*(self._newest(_clean(row.team)) for row in self.rows), UNATTRIBUTED]
+        return [*(self.names.at(_clean(row.team), row.from_ns) for row in self.rows), UNATTRIBUTED]
 
     def cost_centres(self) -> list[str]:
         """The cost centre of each row, and at the end of no row."""
@@ -65,15 +67,20 @@ class Register:
 
     def team_labels(self) -> dict[str, str]:
         """What to print for teams that were renamed."""
-        former: defaultdict[str, list[str]] = defaultdict(list)
-        for old in self._renamed:
-            former[self._newest(old)].append(old)
-        return {new: _label([new, *reversed(olds)]) for new, olds in former.items()}
+        return {newest: _label([newest, *olds]) for newest, olds in sorted(self.names.former().items())}
 
-    def _newest(self, team: str) -> str:
-        while team in self._renamed:
-            team = self._renamed[team]
-        return team
+
+def relabelled(
+    cells: Iterable[PricedCell], tenants: Sequence[Tenant], then: Sequence[TeamRename], now: Sequence[TeamRename]
+) -> Iterator[PricedCell]:
+    """Cells that `tenants` gave their teams, by the names that hold `now` instead of those `then`."""
+    rows = () if set(then) == set(now) else tenants
+    before, after = (Register(rows, renames) for renames in (then, now))
+    names = zip(before.rows, before.teams(), after.teams(), strict=False)
+    renamed = {(row.tenant_id, old): new for row, old, new in names if old != new}
+    for cell in cells:
+        new = renamed.get((cell.tenant_id, cell.team)) if renamed else None
+        yield cell if new is None else cell._replace(team=new)
 
 
 def _clean(name: str | None) -> str:
@@ -83,25 +90,3 @@ def _clean(name: str | None) -> str:
 def _label(names: Sequence[str]) -> str:
     newest, *former = names
     return f"{newest} (formerly {', '.join(former)})" if former else newest
-
-
-def _renamed_teams(rows: Sequence[Tenant]) -> dict[str, str]:
-    """Old to new name of teams whose tenants all moved at one instant to a team that did not exist before.
-
-    Rows know no team but its name, so this is how a renamed team differs from one that tenants left.
-    """
-    moves: defaultdict[str, set[tuple[str, int]]] = defaultdict(set)
-    begins: dict[str, int] = {}
-    for number, row in enumerate(rows):
-        team, after = _clean(row.team), rows[number + 1] if number + 1 < len(rows) else None
-        begins[team] = min(begins.get(team, row.from_ns), row.from_ns)
-        goes_on = after is not None and (after.tenant_id, after.from_ns) == (row.tenant_id, row.to_ns)
-        target = _clean(after.team) if after and goes_on else ""
-        if target != team:
-            moves[team].add((target, row.to_ns or 0))
-    found: dict[str, str] = {}
-    for team, targets in moves.items():
-        (target, at), *others = targets
-        if not others and target and UNATTRIBUTED not in (team, target) and begins[target] == at:
-            found[team] = target
-    return found

@@ -3,6 +3,7 @@
 from .batch import Batch, Progress
 from .budget import BUDGET_STATES, BUDGETS, Budget, BudgetState, Standing
 from .capacity import CAPACITIES, Capacity
+from .change import CHANGES, Change
 from .closing import CLOSINGS, Closing
 from .decode_run import DecodeGroup, DecodeRun, DecodeSink
 from .gpu_sample import GPU_SAMPLES, GpuSample, GpuState
@@ -18,16 +19,21 @@ from .source_state import SOURCE_STATES, SourceStanding, SourceState
 from .spooled import Spooled
 from .step import SHARES, STEPS, Basis, Phase, Share, Step
 from .table import Column, Table
+from .team import TEAM_RENAMES, TeamRename
 from .tenant import API_KEYS, TENANTS, ApiKey, Tenant
 
 EVENT_TABLES = (RUNS, STEPS, SHARES, REQUESTS, LEDGER, INTERVALS, GPU_SAMPLES, HOST_SAMPLES)
-SETTING_TABLES = (RATES, CAPACITIES, TENANTS, API_KEYS, PRICES, BUDGETS, BUDGET_STATES, CLOSINGS, SOURCE_STATES)
+SETTING_TABLES = (
+    RATES, CAPACITIES, TENANTS, TEAM_RENAMES, API_KEYS, PRICES, BUDGETS, BUDGET_STATES, CLOSINGS, CHANGES,
+    SOURCE_STATES,
+)  # fmt: skip
 
 __all__ = [
     "API_KEYS",
     "BUDGETS",
     "BUDGET_STATES",
     "CAPACITIES",
+    "CHANGES",
     "CLOSINGS",
     "EVENT_TABLES",
     "GPU_SAMPLES",
@@ -43,6 +49,7 @@ __all__ = [
     "SHARES",
     "SOURCE_STATES",
     "STEPS",
+    "TEAM_RENAMES",
     "TENANTS",
     "Account",
     "ApiKey",
@@ -51,6 +58,7 @@ __all__ = [
     "Budget",
     "BudgetState",
     "Capacity",
+    "Change",
     "Clock",
     "Closing",
     "Column",
@@ -77,6 +85,7 @@ __all__ = [
     "Standing",
     "Step",
     "Table",
+    "TeamRename",
     "Tenant",
     "Tier",
     "TokenPrice",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import time
 from typing import Any, NamedTuple
 
 from ..errors import InputError
-from ..events import MINUTE_NS, Table
+from ..events import CHANGES, MINUTE_NS, Change, Table
 from .layout import instant_text
 from .settings import Settings
 
@@ -14,6 +16,13 @@ _KINDS = {"rates": "rate", "capacities": "declaration", "prices": "price", "tena
 
 class EffectiveError(InputError):
     """Two rows would hold at the same time, or one holds never; nothing was changed."""
+
+
+class Removed(NamedTuple):
+    """What taking a row back did: the row, and the one before it, which now holds in its place."""
+
+    row: Any
+    before: Any | None
 
 
 class Entered(NamedTuple):
@@ -36,8 +45,8 @@ def enter(settings: Settings, table: Table, row: Any, *, replace: bool = False) 
     ended = None
     for other in others:
         if other.from_ns == row.from_ns and replace:
-            continue
-        if other.to_ns is None and other.from_ns < row.from_ns:
+            _keep_change(settings, table, other, row, "replaced")
+        elif other.to_ns is None and other.from_ns < row.from_ns:
             ended = other._replace(to_ns=row.from_ns)
         elif _share_time(other, row):
             raise EffectiveError(_conflict(table, row, other))
@@ -48,7 +57,7 @@ def enter(settings: Settings, table: Table, row: Any, *, replace: bool = False) 
 
 
 def end(settings: Settings, table: Table, about: tuple[Any, ...], at_ns: int) -> Any:
-    """End the row about a subject that holds at an instant; returns it as it is now.
+    """End the row about a subject that holds at an instant; returns it as it is now. The change is kept.
 
     Raises EffectiveError when none holds then, or the instant is off whole minutes.
     """
@@ -57,8 +66,31 @@ def end(settings: Settings, table: Table, about: tuple[Any, ...], at_ns: int) ->
             ended = row._replace(to_ns=at_ns)
             _check_bounds(table, ended)
             settings.put(table, ended)
+            if ended != row:
+                _keep_change(settings, table, row, ended, "ended")
             return ended
     raise EffectiveError(f"no {kind(table)} for {name(about)} holds before {instant_text(at_ns)}")
+
+
+def remove(settings: Settings, table: Table, about: tuple[Any, ...], from_ns: int, reason: str) -> Removed:
+    """Take back the row about a subject that holds since an instant, as if it had never been entered.
+
+    Where another one ends there, that one holds in its place, until the row's end. Both changes are kept with the
+    reason. Raises EffectiveError when no row begins then.
+    """
+    rows = {row.from_ns: row for row in settings.all(table) if subject(table, row) == about}
+    row = rows.get(from_ns)
+    if row is None:
+        raise EffectiveError(f"no {kind(table)} for {name(about)} begins at {instant_text(from_ns)}: {_begins(rows)}")
+    settings.remove(table, [getattr(row, column) for column in table.key])
+    _keep_change(settings, table, row, None, reason)
+    ended = next((other for other in rows.values() if other.to_ns == from_ns), None)
+    if ended is None:
+        return Removed(row, None)
+    longer = ended._replace(to_ns=row.to_ns)
+    settings.put(table, longer)
+    _keep_change(settings, table, ended, longer, reason)
+    return Removed(row, longer)
 
 
 def subject(table: Table, row: Any) -> tuple[Any, ...]:
@@ -75,6 +107,17 @@ def span(row: Any) -> str:
     """When a row holds, in words."""
     start = "the beginning" if row.from_ns == 0 else instant_text(row.from_ns)
     return f"since {start}" if row.to_ns is None else f"from {start} to {instant_text(row.to_ns)}"
+
+
+def _begins(starts: dict[int, Any]) -> str:
+    known = ", ".join("the beginning" if at == 0 else instant_text(at) for at in sorted(starts))
+    return f"they begin at {known}" if known else "there is none"
+
+
+def _keep_change(settings: Settings, table: Table, before: Any, after: Any | None, reason: str) -> None:
+    about = name(subject(table, before))
+    texts = [None if row is None else json.dumps(row._asdict(), ensure_ascii=False) for row in (before, after)]
+    settings.put(CHANGES, Change(time.time_ns(), table.name, about, before.from_ns, texts[0] or "", texts[1], reason))
 
 
 def _check_bounds(table: Table, row: Any) -> None:

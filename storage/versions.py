@@ -44,6 +44,14 @@ def add_sources(connection: Connection) -> None:
         connection.exec_driver_sql(statement)
 
 
+@migration(5)
+def add_history(connection: Connection) -> None:
+    """Closings get versions and can be reopened; teams' new names and what was changed in settings get tables."""
+    for statement in _ADD_HISTORY.split(";"):
+        if statement.strip():
+            connection.exec_driver_sql(statement)
+
+
 _ADD_SETTINGS = """
 ALTER TABLE rates RENAME TO rates_1;
 CREATE TABLE rates (
@@ -215,5 +223,42 @@ CREATE TABLE spools (
     segment BIGINT NOT NULL,
     "offset" BIGINT NOT NULL,
     PRIMARY KEY (writer)
+)
+"""
+
+_ADD_HISTORY = """
+ALTER TABLE closings RENAME TO closings_4;
+CREATE TABLE closings (
+    period TEXT NOT NULL,
+    tz TEXT NOT NULL,
+    from_ns BIGINT NOT NULL,
+    to_ns BIGINT NOT NULL,
+    version BIGINT NOT NULL,
+    closed_ns BIGINT NOT NULL,
+    content_hash TEXT NOT NULL,
+    content TEXT NOT NULL,
+    reopened_ns BIGINT,
+    reason TEXT,
+    PRIMARY KEY (from_ns, to_ns, version)
+);
+INSERT INTO closings
+    SELECT period, tz, from_ns, to_ns, 1, closed_ns, content_hash, content, NULL, NULL FROM closings_4;
+DROP TABLE closings_4;
+CREATE TABLE team_renames (
+    team TEXT NOT NULL,
+    name TEXT NOT NULL,
+    from_ns BIGINT NOT NULL,
+    recorded_ns BIGINT NOT NULL,
+    PRIMARY KEY (team, from_ns)
+);
+CREATE TABLE changes (
+    changed_ns BIGINT NOT NULL,
+    setting TEXT NOT NULL,
+    about TEXT NOT NULL,
+    from_ns BIGINT NOT NULL,
+    before TEXT NOT NULL,
+    after TEXT,
+    reason TEXT NOT NULL,
+    PRIMARY KEY (changed_ns, setting, about, from_ns)
 )
 """

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 
 from ..costing.periods import Period
+from ..costing.team_names import TeamNames
 from . import money
 from .line import Line, Role
 from .snapshot import BudgetRow
 
 if TYPE_CHECKING:
-    from ..events import BudgetState, Tenant
+    from ..events import BudgetState, TeamRename, Tenant
     from .glyphs import Glyphs
     from .snapshot import Snapshot
 
@@ -25,11 +26,17 @@ TEAM_MAX = 24
 
 
 class Budgets:
-    """The budget states and tenants of a store, as read last."""
+    """The budget states, tenants and teams' new names of a store, as read last."""
 
-    def __init__(self, states: Sequence[BudgetState] = (), tenants: Sequence[Tenant] = ()) -> None:
+    def __init__(
+        self,
+        states: Sequence[BudgetState] = (),
+        tenants: Sequence[Tenant] = (),
+        renames: Sequence[TeamRename] = (),
+    ) -> None:
         self._states = [(Period.parse(state.period, state.tz), state) for state in states]
         self._tenants = tenants
+        self._names = TeamNames(renames)
 
     def at(self, now_ns: int) -> tuple[BudgetRow, ...]:
         """The budgets whose period holds an instant (UTC ns), the worst first."""
@@ -37,9 +44,9 @@ class Budgets:
         return tuple(sorted(held, key=lambda b: (-_severity(b), -_part(b), b.team, b.period, b.tz)))
 
     def teams(self, now_ns: int) -> dict[str, str]:
-        """Tenant → the team that pays for it at an instant."""
+        """Tenant → the team that pays for it at an instant, by its newest name, as budgets have it."""
         in_force = (t for t in self._tenants if t.from_ns <= now_ns and (t.to_ns is None or now_ns < t.to_ns))
-        return {t.tenant_id: t.team.strip() for t in in_force if t.team}
+        return {t.tenant_id: self._names.at(t.team.strip(), t.from_ns) for t in in_force if t.team}
 
 
 def spent_percent(budget: BudgetRow | None) -> str:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
-from ..events import BUDGET_STATES, TENANTS, Rate, Request, Run, Share, Step, Table
+from ..events import BUDGET_STATES, TEAM_RENAMES, TENANTS, Rate, Request, Run, Share, Step, Table
 from .budgets import Budgets
 from .figures import Context, Peaks, snapshot_of
 from .fold import Fold
@@ -132,7 +132,7 @@ class Feed:
         at = self._steady_ns()
         if self._budgets is None or at - self._budgets[0] >= SETTINGS_NS:
             read = self._reader.settings
-            self._budgets = at, Budgets(read(BUDGET_STATES), read(TENANTS))
+            self._budgets = at, Budgets(read(BUDGET_STATES), read(TENANTS), read(TEAM_RENAMES))
         return self._budgets[1]
 
     def _state(self, fold: Fold, now: int) -> tuple[State, int | None]:

@@ -130,6 +130,51 @@ def test_a_closed_bill_stays_to_the_byte(rated, farebox, inside):
     assert "was closed at 20" in inside(*shared, check=2).stderr
 
 
+def test_a_closed_bill_is_the_same_in_every_format_whatever_changes(rated, inside, tmp_path):
+    closed = ("report", "store", "--period", MINUTE)
+    inside("report", "close", "store", "--period", MINUTE, "--by", "tenant,tier", "--idle", "weighted")
+    plain = inside(*closed).stdout
+    forms = ("html", "focus", "parquet")
+    for form in forms:
+        inside(*closed, "--format", form, "-o", f"before.{form}")
+    inside("rates", "add", "store", "--gpu-type", "h100", "--price", "99", "--replace", "--from", "beginning")
+    for form in forms:
+        inside(*closed, "--format", form, "-o", f"after.{form}")
+        assert (tmp_path / f"after.{form}").read_bytes() == (tmp_path / f"before.{form}").read_bytes()
+    assert inside(*closed, "--by", "tenant,tier", "--idle", "weighted", "--policy", "roofline").stdout == plain
+    total = json.loads(inside(*closed, "--format", "json").stdout)["invoice_micro"]
+    assert json.loads(inside(*closed, "--by", "model", "--format", "json").stdout)["invoice_micro"] == total
+    assert json.loads(inside(*closed, "--idle", "even", "--format", "json").stdout)["invoice_micro"] > 20 * total
+
+
+def test_a_period_that_was_closed_by_mistake_is_reopened_and_closed_anew(rated, inside):
+    asked = ("store", "--period", MINUTE)
+    inside("report", "close", *asked)
+    first = inside("report", *asked).stdout
+    assert "Missing option '--reason'" in inside("report", "reopen", *asked, check=2).stderr
+    assert "version 1 is reopened: too early" in inside("report", "reopen", *asked, "--reason", "too early").stdout
+    assert "is not closed" in inside("report", "reopen", *asked, "--reason", "x", check=2).stderr
+    inside("rates", "add", "store", "--gpu-type", "h100", "--price", "5", "--replace", "--from", "beginning")
+    assert "version 2 is closed since" in inside("report", "close", *asked).stdout
+    second = inside("report", *asked).stdout
+    assert "4.29 USD" in first and "5 USD" in second and "reopened at" in second and "too early" in second
+    assert inside("report", *asked, "--version", "1").stdout == first
+    assert "name a closed period" in inside("report", *asked, "--version", "3", check=2).stderr
+    listed = inside("report", "closings", "store").stdout
+    assert "stands" in listed and "too early" in listed
+    assert [row["version"] for row in json.loads(inside("report", "closings", "store", "--json").stdout)] == [1, 2]
+
+
+def test_a_bill_is_corrected_under_the_policy_that_the_closed_one_had(rated, inside, bill):
+    inside("report", "close", "store", "--period", MINUTE, "--policy", "tokens")
+    next_minute = ("--from", "2026-01-01T00:01Z", "--to", "2026-01-02")
+    assert not [line for line in bill(*next_minute)["lines"] if line["account"].startswith("correction")]
+    late = ("--trace", "synthetic:9", "--limit", "5", "--gpu", "h100", "--model", "llama-3-8b", "--engine-id", "late")
+    inside("run", *late, "--store", "store")
+    found = [line for line in bill(*next_minute)["lines"] if line["account"].startswith("correction")]
+    assert sum(line["requests"] for line in found) == 5
+
+
 def test_what_is_not_over_is_closed_only_when_told(rated, inside):
     close = ("report", "close", "store", "--period", "2026-01")
     assert "close it when it is over" in inside(*close, check=2).stderr
@@ -166,7 +211,7 @@ def test_the_report_is_the_default_of_its_group(store, farebox):
     assert "Missing argument 'STORE'" in farebox("report", check=2).stderr
 
 
-@pytest.mark.parametrize("group", ["rates", "hosts", "prices", "tenants", "budgets", "report"])
+@pytest.mark.parametrize("group", ["rates", "hosts", "prices", "tenants", "teams", "budgets", "report"])
 def test_every_command_of_a_group_has_examples(inside, group):
     from farebox.cli.app import app
 

@@ -16,6 +16,7 @@ from farebox.events import (
     CAPACITIES,
     PRICES,
     REQUESTS,
+    TEAM_RENAMES,
     TENANTS,
     Capacity,
     Rate,
@@ -133,6 +134,31 @@ def test_rates_are_imported_whole_or_not_at_all(farebox, inside, store, tmp_path
     assert "2 were there already" in inside("rates", "import", "store", "rates.csv").stdout
 
 
+def test_a_wrong_rate_is_taken_back_and_the_one_before_holds_on(inside, store):
+    inside("rates", "add", "store", "--price", "4.29")
+    inside("rates", "add", "store", "--price", "42.9", "--from", "2026-06-01")
+    remove = ("rates", "remove", "store", "--from", "2026-06-01", "--reason")
+    assert "say why" in inside(*remove, " ", check=2).stderr
+    done = inside(*remove, "a typo:\n42.9")
+    assert "4.29 USD holds since the beginning" in done.stderr and "is taken back" in done.stdout
+    assert rates_of(store) == [Rate("any", "", "USD", "4.29", None, 0, None, "")]
+    assert "they begin at the beginning" in inside(*remove, "again", check=2).stderr
+    told = inside("rates", "changes", "store").stdout
+    assert "42.9 USD, 2026-06-01 00:00Z – open" in told and "a typo: 42.9" in told
+    assert len(json.loads(inside("rates", "changes", "store", "--json").stdout)) == 2
+
+
+def test_a_rate_ends_and_one_since_the_beginning_is_replaced(inside, store):
+    inside("rates", "add", "store", "--host", "a", "--price", "4")
+    inside("rates", "add", "store", "--host", "a", "--price", "5", "--replace", "--from", "beginning")
+    assert "ends at 2026-06-01" in inside("rates", "end", "store", "--host", "a", "--at", "2026-06-01").stdout
+    assert rates_of(store) == [Rate("host", "a", "USD", "5", None, 0, JUNE, "")]
+    assert (
+        "no rate for gpu_type"
+        in inside("rates", "end", "store", "--gpu-type", "l4", "--at", "2026-06-01", check=2).stderr
+    )
+
+
 def test_example_rates_tell_their_source_and_are_used_by_nothing(farebox, inside, store):
     examples = json.loads(farebox("rates", "examples", "--json").stdout)
     assert {"h100_sxm", "h200_sxm", "b200_sxm", "a100_sxm", "l40s", "l4"} <= {e["gpu_type"] for e in examples}
@@ -203,6 +229,56 @@ def test_a_tenant_moves_and_keeps_its_history(farebox, inside, store):
     assert "thousandth" in inside("tenants", "set", "store", "x", "--reserve", "0.0001", check=2).stderr
 
 
+def test_a_team_gets_another_name_and_its_budgets_and_history_follow(inside, store):
+    inside("rates", "add", "store", "--price", "4.29")
+    inside("tenants", "set", "store", "chat", "--team", "search")
+    for month in ("2026-01", "2026-12"):
+        inside("budgets", "set", "store", "search", "--period", month, "--hard", "0.000001")
+    told = inside("teams", "rename", "store", "search", "discovery", "--from", "2026-06-01")
+    assert "search is called discovery since 2026-06-01 00:00Z, with its budgets for 2026-01, 2026-12" in told.stdout
+    assert (
+        {b.team for b in kept(store, BUDGETS)} == {state.team for state in kept(store, BUDGET_STATES)} == {"discovery"}
+    )
+    printed = inside("report", "store", "--period", "2026-01", "--by", "team").stdout
+    assert "discovery (formerly search)" in printed
+    assert "Budget of discovery for 2026-01: above hard" in printed
+    assert "search" in inside("teams", "list", "store").stdout
+    again = inside("budgets", "set", "store", "search", "--period", "2026-02", "--hard", "1")
+    assert "search is called discovery" in again.stderr
+    later = inside("tenants", "set", "store", "chat", "--cost-centre", "47", "--from", "2026-07-01")
+    assert "team discovery, cost centre 47" in later.stdout
+    another = inside("tenants", "set", "store", "code", "--team", "search", "--from", "2026-07-01")
+    assert "this search is another one" in another.stderr
+
+
+def test_a_move_is_no_rename(inside, store):
+    inside("tenants", "set", "store", "chat", "--team", "search")
+    inside("tenants", "set", "store", "chat", "--team", "discovery", "--from", "2026-01-02")
+    lines = json.loads(inside("report", "store", "--by", "team", "--format", "json").stdout)["lines"]
+    assert {line["team"] for line in lines} == {"search", "unattributed", ""}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("support", "help"), "no tenant belongs to a team called support before then"),
+        (("search", "dev"), "dev is a team of its own already"),
+        (("search", "plans"), "plans is a team of its own already"),
+        (("old", "older"), "no tenant belongs to a team called old: it is called search"),
+        (("old", "older", "--from", "2020-01-01"), "old is called search later on already"),
+        (("search", " "), "a team has a name"),
+        (("search", "unattributed"), "stands for tenants without a team"),
+    ],
+)
+def test_a_new_name_that_would_hide_a_team_is_refused(inside, store, arguments, message):
+    inside("tenants", "set", "store", "chat", "--team", "old")
+    inside("tenants", "set", "store", "code", "--team", "dev")
+    inside("budgets", "set", "store", "plans", "--period", "2026-12", "--hard", "1")
+    inside("teams", "rename", "store", "old", "search")
+    assert message in inside("teams", "rename", "store", *arguments, check=2).stderr
+    assert len(kept(store, TEAM_RENAMES)) == 1
+
+
 def test_tenants_are_imported(inside, store, tmp_path):
     (tmp_path / "t.csv").write_text("tenant,team,reserve\nchat,support,1.5\ncode,dev,\n", "utf-8")
     inside("tenants", "import", "store", "t.csv")
@@ -235,7 +311,9 @@ def test_a_key_that_can_be_guessed_or_is_none_is_refused(inside, store, text):
 
 
 def test_erasing_a_tenant_keeps_the_sums(inside, store):
-    before = inside("report", "store", "--rate", "4.29", "--by", "tenant,tier").stdout
+    bill = ("report", "store", "--rate", "4.29", "--by", "tenant,tier")
+    bills = [bill, (*bill, "--policy", "tokens")]
+    before = [inside(*bill).stdout for bill in bills]
     assert "for good?" in inside("tenants", "erase", "store", "chat", check=1).stderr
     with open_store(store) as opened:
         mine = opened.read(REQUESTS)["tenant_id"].to_pylist().count("chat")
@@ -243,7 +321,7 @@ def test_erasing_a_tenant_keeps_the_sums(inside, store):
     assert f"{mine} requests of chat erased" in inside("tenants", "erase", "store", "chat", "--yes").stdout
     with open_store(store) as opened:
         assert "chat" not in opened.read(REQUESTS)["tenant_id"].to_pylist()
-    assert inside("report", "store", "--rate", "4.29", "--by", "tenant,tier").stdout == before
+    assert [inside(*bill).stdout for bill in bills] == before
 
 
 def test_a_budget_is_set_for_a_period_of_a_zone(farebox, inside, store):

@@ -144,7 +144,7 @@ def test_so_are_corrections_of_what_was_closed_on_other_terms(books, late, other
     today = replace(
         other,
         ledger=pa.concat_tables([books.ledger, LEDGER.to_arrow(late)]),
-        closings=(Closing(*closed, 0, "", content),),
+        closings=(Closing(*closed, 1, 0, "", content, None, None),),
     )
     open_period = Period.between(closed.to_ns, closed.to_ns + DAY, "UTC")
     same_bill(build_report(today, open_period), build_report(rolled(today, open_period, hourly=False), open_period))

@@ -10,9 +10,9 @@ from costing_helpers import make_run
 from rich.console import Console
 
 from farebox.costing.periods import Period
-from farebox.costing.rating import RateError
 from farebox.costing.report import build_report
 from farebox.costing.table import render
+from farebox.events import TeamRename
 
 
 def api_of(rows, prices, by=("tenant",)):
@@ -151,20 +151,20 @@ def test_c18_renamed_and_deleted_teams_keep_their_history():
     renamed, newest = moments["rename", "t1"]
     deleted, _ = moments["delete", "t2"]
     rows = [
-        tenant("k1", first, created, renamed),
-        tenant("k1", newest, renamed),
+        tenant("k1", first, created),
         tenant("k2", newest, moments["rotate", "t1"][0]),
         tenant("k9", "Labs", created, deleted),
     ]
     lines = [line("tenant", e["key"], 0, at(e["at"]), output_tokens=e["tokens"]) for e in read_case("C18.events.jsonl")]
-    report = build_report(books_of(lines, tenants=rows), Period.parse("2026-05"), ("team",))
+    books = books_of(lines, tenants=rows, renames=[TeamRename(first, newest, renamed, renamed)])
+    report = build_report(books, Period.parse("2026-05"), ("team",))
     assert {x.keys[0]: x.output_tokens for x in report.lines if x.account == "tenant"} == {
         "Discovery": 300,
         "Labs": 300,
     }
     assert report.total.output_tokens == 600
     assert "Discovery (formerly Search)" in printed(report)
-    tenants = printed(build_report(books_of(lines, tenants=rows), Period.parse("2026-05")))
+    tenants = printed(build_report(books, Period.parse("2026-05")))
     assert "k9 · k9 (deleted)" in tenants
 
 
@@ -205,9 +205,19 @@ def test_c34_currencies_stay_apart():
     assert (report.currency, report.total.amount_micro) == ("EUR", 2_200_000)
     assert (report.api_currency, report.total.api_micro) == ("USD", 60_000)
     assert "2.20 EUR per GPU-hour." in report.notes()
-    mixed = [price(), price("n", currency="EUR")]
-    with pytest.raises(RateError, match="no conversion rate"):
-        api_of([("a", "standard", name, 0, 1, 0, 0) for name in "mn"], mixed)
+
+
+@pytest.mark.parametrize(("currency", "priced"), [("USD", 1_000_000), ("EUR", 3_000_000), ("CHF", None)])
+def test_a_price_list_of_two_currencies_has_no_price_for_what_cannot_be_added(currency, priced):
+    """One row in another currency must not keep anybody from the bill."""
+    lines = [line("tenant", name, 0, model=name, prompt_tokens=1_000_000) for name in "mn"]
+    mixed = [price(), price("n", fresh="3", currency="EUR")]
+    report = build_report(books_of(lines, prices=mixed), rate=Decimal(1), currency=currency)
+    unpriced = [name for name, known in (("m", "USD"), ("n", "EUR")) if known != currency]
+    assert (report.total.api_micro, report.api_currency) == (priced, None if priced is None else currency)
+    assert [each.model for each in report.unpriced] == unpriced
+    assert any(note.startswith("Token prices in") and "cannot be added" in note for note in report.notes())
+    assert ("≥" in printed(report)) == (priced is not None)
 
 
 def test_d03_windows_are_half_open_and_add_up():

@@ -1,6 +1,7 @@
 """Explanations: why a bill changed, in effects that sum to the difference."""
 
 import json
+from dataclasses import replace
 from io import StringIO
 
 import pytest
@@ -12,13 +13,14 @@ from rich.console import Console
 from farebox.collector.embedded import EmbeddedEngine
 from farebox.collector.recorder import Recorder
 from farebox.costing.books import Books
+from farebox.costing.closing import close
 from farebox.costing.explain import explain, headline, render, to_json
 from farebox.costing.periods import Period
 from farebox.engine.arrival import Arrival
 from farebox.engine.engine import Engine
 from farebox.engine.replay import replay
 from farebox.errors import InputError
-from farebox.events import LEDGER
+from farebox.events import LEDGER, MINUTE_NS, Capacity, TeamRename, Tenant
 from farebox.roofline import Replica, gpu, model
 from farebox.storage.store import create_store
 
@@ -28,7 +30,7 @@ MONDAY, TUESDAY = Period.parse("2026-10-01"), Period.parse("2026-10-02")
 def cause(before, after, rates=None, **options):
     """What `explain` says of two lists of lines, the second a day later."""
     lines = [*before, *(x._replace(minute_ns=x.minute_ns + DAY) for x in after)]
-    return explain(books(lines, rates or (rate("3.60"),)), MONDAY, TUESDAY, **options)
+    return explain(books(lines, rates or (rate("3.60"),)), MONDAY, TUESDAY, **{"now_ns": TUESDAY.to_ns} | options)
 
 
 def ride(hours, requests=100, prompt=10_000, output=5_000, tenant_id="a", tier="standard", cached=0):
@@ -165,6 +167,57 @@ def test_two_currencies_and_unknown_groups_are_refused():
 
 def test_nothing_changed_is_said():
     assert headline(cause(an_hour(), an_hour())).startswith("The bill is the same: 3.6000 USD")
+
+
+def closed_monday(before, after, **options):
+    """Books in which Monday was closed, and later got dearer."""
+    lines = [*before, *(x._replace(minute_ns=x.minute_ns + DAY) for x in after)]
+    signed = books(lines, (rate("3.60"),))
+    closing = close(signed, MONDAY, **options, now_ns=TUESDAY.to_ns)
+    return replace(signed, closings=(closing,), rates=(rate("36"),))
+
+
+def test_a_closed_period_is_explained_as_it_was_closed():
+    explanation = explain(closed_monday(ride(2), ride(2)), MONDAY, TUESDAY, now_ns=TUESDAY.to_ns)
+    assert explanation.effects == {"rate": 64_800_000}
+    assert explanation.notes == ("2026-10-01 is as it was closed at 2026-10-03T00:00:00Z.",)
+    anew = explain(closed_monday(ride(2), ride(2)), MONDAY, TUESDAY, idle_policy="even", now_ns=TUESDAY.to_ns)
+    assert anew.difference == 0
+    assert "closed otherwise; here it is computed anew" in anew.notes[0]
+
+
+def test_an_open_period_is_billed_the_way_the_closed_one_was():
+    idle = [*ride(1), line(account="idle", gpu_ns=HOUR)]
+    signed = closed_monday(idle, idle, idle_policy="weighted")
+    explanation = explain(signed, MONDAY, TUESDAY, now_ns=TUESDAY.to_ns)
+    assert {report.idle_policy for report in (explanation.a, explanation.b)} == {"weighted"}
+    under_tokens = replace(signed, ledgers={"roofline": signed.ledger})
+    other = explain(under_tokens, MONDAY, TUESDAY, policy="tokens", now_ns=TUESDAY.to_ns)
+    assert "made differently (steps split by roofline, idle weighted; steps split by tokens" in other.notes[-1]
+
+
+def test_a_closed_bill_shows_teams_by_their_names_of_today():
+    signed = replace(books(ride(2)), tenants=(Tenant("a", "a", "x", None, None, 0, None),))
+    closing = close(signed, MONDAY, early=True, now_ns=0)
+    renamed = replace(signed, closings=(closing,), renames=(TeamRename("x", "y", 5, 5),))
+    explanation = explain(renamed, MONDAY, TUESDAY, by="team", now_ns=TUESDAY.to_ns)
+    assert [change.name for change in explanation.changes if change.account == "tenant"] == ["y"]
+
+
+def test_a_period_that_is_not_over_is_compared_so_far_and_says_so():
+    declared = Capacity("h", "H100", 1, START, None, "")
+    lines = [*ride(2), *(x._replace(minute_ns=x.minute_ns + DAY) for x in ride(2))]
+    open_books = replace(books(lines), capacities=(declared,))
+    explanation = explain(open_books, MONDAY, TUESDAY, now_ns=START + DAY + 6 * HOUR + 1)
+    assert headline(explanation).startswith("So far the bill is 75 % less")
+    assert "2026-10-02 so far, to 2026-10-02 06:01:00: it is not over" in explanation.notes[0]
+    assert explanation.b.wall_gpu_ns == 6 * HOUR + MINUTE_NS
+    assert json.loads(to_json(explanation))["periods"][1]["to"] == "2026-10-02T06:01:00Z"
+
+
+def test_a_period_that_is_still_to_come_cannot_be_explained():
+    with pytest.raises(InputError, match="begins at 2026-10-02T00:00:00Z, which is still to come"):
+        explain(books(ride(2)), MONDAY, TUESDAY, now_ns=START + HOUR)
 
 
 PITCH_NS = 110_000_000

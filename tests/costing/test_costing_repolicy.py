@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from farebox.costing.ledger import Bookkeeper
 from farebox.costing.policies import POLICIES, PolicyError
-from farebox.costing.repolicy import REQUEST_COLUMNS, STEP_COLUMNS, ledger_under
+from farebox.costing.repolicy import STEP_COLUMNS, ledger_under, only_requests
+from farebox.costing.rollup import Totals
 from farebox.costing.rule import SplitError
 from farebox.costing.shares import split_steps
 from farebox.engine.arrival import Arrival
@@ -66,7 +67,10 @@ def recorded():
 
 
 def under(policy, run, steps, shares, requests):
-    """Stored rows as a store may hand them over: cut anywhere, files in any order, other runs among them."""
+    """Stored rows as a store may hand them over: cut anywhere, files in any order, other runs among them.
+
+    With the requests that the recorded ledger tells of, as a bill has them.
+    """
     stranger = steps.slice(0, 3).set_column(
         1, steps.schema.field(1), pa.array(["other"] * min(3, len(steps)), pa.string())
     )
@@ -74,13 +78,12 @@ def under(policy, run, steps, shares, requests):
     cut_shares = shares.to_batches(max_chunksize=101)
     random.Random(1).shuffle(cut_steps)
     random.Random(2).shuffle(cut_shares)
-    return ledger_under(
-        policy,
-        run,
-        (batch.select(list(STEP_COLUMNS)) for batch in cut_steps),
-        iter(cut_shares),
-        (batch.select(list(REQUEST_COLUMNS)) for batch in requests.to_batches(max_chunksize=7)),
-    )
+    ledger = ledger_under(policy, run, (batch.select(list(STEP_COLUMNS)) for batch in cut_steps), iter(cut_shares))
+    assert not any(ledger["requests"].to_pylist())
+    recorded = Bookkeeper(run).book(steps, shares, requests, run.wall_end_ns)
+    lines = Totals(LEDGER.schema, LEDGER.key)
+    lines.add(pa.concat_tables([ledger, only_requests(recorded)]))
+    return lines.all().sort_by([(name, "ascending") for name in (*LEDGER.sort, "basis")])
 
 
 def by_account(ledger):
@@ -188,7 +191,7 @@ def test_cells_whose_step_is_lost_are_an_error_and_so_are_steps_without_cells(re
 def test_what_cannot_be_done_is_said_first(recorded):
     run = recorded[0]
     with pytest.raises(PolicyError, match="no policy 'fair'"):
-        ledger_under("fair", run, [], [], [])
+        ledger_under("fair", run, [], [])
     with pytest.raises(InputError, match="run r has no step model"):
-        ledger_under("shapley", run._replace(step_model=None), [], [], [])
-    assert by_account(ledger_under("shapley", run, [], [], []))["idle"] == (run.wall_end_ns - run.started_ns) * run.gpus
+        ledger_under("shapley", run._replace(step_model=None), [], [])
+    assert by_account(ledger_under("shapley", run, [], []))["idle"] == (run.wall_end_ns - run.started_ns) * run.gpus

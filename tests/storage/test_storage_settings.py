@@ -13,6 +13,7 @@ from farebox.events import (
     BUDGET_STATES,
     BUDGETS,
     CAPACITIES,
+    CHANGES,
     CLOSINGS,
     LEDGER,
     MINUTE_NS,
@@ -20,14 +21,17 @@ from farebox.events import (
     RATES,
     SETTING_TABLES,
     SOURCE_STATES,
+    TEAM_RENAMES,
     TENANTS,
     ApiKey,
     Budget,
     BudgetState,
     Capacity,
+    Change,
     Closing,
     Rate,
     SourceState,
+    TeamRename,
     Tenant,
     TokenPrice,
 )
@@ -37,6 +41,7 @@ from farebox.storage.effective import EffectiveError
 from farebox.storage.errors import ClosedError, StoreError
 from farebox.storage.live import LiveReader
 from farebox.storage.migrations import migrate
+from farebox.storage.settings import KEPT
 from farebox.storage.store import create_store, open_store
 from farebox.storage.versions import MIGRATIONS
 
@@ -51,7 +56,9 @@ ROWS = {
     BUDGETS: Budget("support", "2026-10", "Europe/Berlin", "EUR", None, 10**18, 7),
     BUDGET_STATES: BudgetState("s", "2026", "UTC", "EUR", None, None, 1, 2, None, "2026-12-01", "unknown", "ü", 7),
     SOURCE_STATES: SourceState("vllm-ü", "vllm", "down", 600, 700, "connection refused"),
-    CLOSINGS: Closing("2026-09", "UTC", 600, 700, 800, "00", '{"lines": []}'),
+    TEAM_RENAMES: TeamRename("search", "discovery", 5, 7),
+    CLOSINGS: Closing("2026-09", "UTC", 600, 700, 1, 800, "00", '{"lines": []}', None, None),
+    CHANGES: Change(5, "rates", "any", 0, '{"a": 1}', None, "a slip"),
 }
 
 
@@ -72,7 +79,7 @@ def test_every_setting_is_kept_as_it_was_put(store):
         assert {table: live.settings(table) for table in ROWS} == {table: [row] for table, row in ROWS.items()}
 
 
-@pytest.mark.parametrize("table", [table for table in SETTING_TABLES if table is not CLOSINGS])
+@pytest.mark.parametrize("table", [table for table in SETTING_TABLES if table not in KEPT])
 def test_a_setting_is_replaced_and_removed_by_its_key(store, table):
     column = next(c.name for c in table.columns if c.kind == "str" and c.name not in table.key)
     row, key = ROWS[table], [getattr(ROWS[table], name) for name in table.key]
@@ -88,15 +95,32 @@ def test_events_are_not_settings(store):
         store.settings(LEDGER)
 
 
+def closing_of(from_ns, to_ns, version=1):
+    return ROWS[CLOSINGS]._replace(from_ns=from_ns, to_ns=to_ns, version=version)
+
+
 def test_a_closing_stays(store):
     store.put(CLOSINGS, ROWS[CLOSINGS])
-    for again in (ROWS[CLOSINGS], Closing("x", "UTC", 699, 900, 900, "", ""), Closing("x", "UTC", 0, 601, 900, "", "")):
+    for again in (ROWS[CLOSINGS], closing_of(600, 700, 2), closing_of(699, 900), closing_of(0, 601)):
         with pytest.raises(ClosedError, match="was closed at 1970-01-01"):
             store.put(CLOSINGS, again)
-    with pytest.raises(ClosedError, match="stays closed"):
-        store.remove(CLOSINGS, (600, 700))
-    store.put(CLOSINGS, Closing("2026-10", "UTC", 700, 900, 900, "", ""))
-    assert [row.period for row in store.settings(CLOSINGS)] == ["2026-09", "2026-10"]
+    with pytest.raises(ClosedError, match="are history and stay"):
+        store.remove(CLOSINGS, (600, 700, 1))
+    store.put(CLOSINGS, closing_of(700, 900))
+    assert [row.from_ns for row in store.settings(CLOSINGS)] == [600, 700]
+
+
+def test_a_reopened_closing_is_kept_and_the_next_one_has_the_next_version(store):
+    store.put(CLOSINGS, ROWS[CLOSINGS])
+    with store.changing() as changing:
+        reopened = changing.reopen(ROWS[CLOSINGS], 900, "a slip")
+        with pytest.raises(ClosedError, match="nothing to open"):
+            changing.reopen(ROWS[CLOSINGS], 901, "twice")
+    with pytest.raises(ClosedError, match="was closed at"):
+        store.put(CLOSINGS, ROWS[CLOSINGS])
+    store.put(CLOSINGS, closing_of(600, 700, 2))
+    assert store.settings(CLOSINGS) == [reopened, closing_of(600, 700, 2)]
+    assert reopened == ROWS[CLOSINGS]._replace(reopened_ns=900, reason="a slip")
 
 
 def test_a_failed_change_changes_nothing(store):
@@ -153,6 +177,30 @@ def test_a_row_is_ended_once_it_has_begun(store):
             effective.end(changing, TENANTS, ("t",), 10 * MINUTE_NS)
         assert effective.end(changing, TENANTS, ("t",), 11 * MINUTE_NS) == tenant(10, 11)
     assert store.settings(TENANTS) == [tenant(10, 11)]
+
+
+def changes(store):
+    return [(c.setting, c.about, c.after is None, c.reason) for c in store.settings(CHANGES)]
+
+
+def test_a_row_that_is_taken_back_leaves_its_time_to_the_one_before_and_the_change_is_kept(store):
+    enter(store, tenant(0))
+    enter(store, tenant(5, team="b"))
+    with store.changing() as changing:
+        with pytest.raises(EffectiveError, match="they begin at the beginning, 1970-01-01T00:05:00Z"):
+            effective.remove(changing, TENANTS, ("t",), MINUTE_NS, "a slip")
+        removed = effective.remove(changing, TENANTS, ("t",), 5 * MINUTE_NS, "a slip")
+    assert removed == (tenant(5, team="b"), tenant(0))
+    assert store.settings(TENANTS) == [tenant(0)]
+    assert changes(store) == [("tenants", "t", True, "a slip"), ("tenants", "t", False, "a slip")]
+
+
+def test_what_is_replaced_or_ended_is_kept(store):
+    enter(store, tenant(0))
+    enter(store, tenant(0, team="b"), replace=True)
+    with store.changing() as changing:
+        effective.end(changing, TENANTS, ("t",), MINUTE_NS)
+    assert changes(store) == [("tenants", "t", False, "replaced"), ("tenants", "t", False, "ended")]
 
 
 @settings(max_examples=15, deadline=None)
@@ -213,4 +261,16 @@ def test_a_store_of_version_2_keeps_its_budgets_and_learns_how_they_stand(tmp_pa
         assert store.settings(BUDGET_STATES) == []
         store.put(BUDGET_STATES, ROWS[BUDGET_STATES])
         assert store.settings(BUDGET_STATES) == [ROWS[BUDGET_STATES]]
+        assert shape(store.path / "live.sqlite") == shape(new.path / "live.sqlite")
+
+
+def test_a_store_of_version_4_keeps_its_closings_as_their_first_version(tmp_path):
+    make_version_1(tmp_path / "old")
+    database = Database(tmp_path / "old/live.sqlite")
+    migrate(database, {version: MIGRATIONS[version] for version in (2, 3, 4)})
+    with database.writing() as connection:
+        connection.exec_driver_sql("INSERT INTO closings VALUES ('2026-09', 'UTC', 600, 700, 800, '00', 'x')")
+    database.close()
+    with create_store(tmp_path / "old") as store, create_store(tmp_path / "new") as new:
+        assert store.settings(CLOSINGS) == [ROWS[CLOSINGS]._replace(content="x")]
         assert shape(store.path / "live.sqlite") == shape(new.path / "live.sqlite")

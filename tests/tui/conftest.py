@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from farebox.events import BUDGET_STATES, TENANTS, BudgetState, Rate, Request, Run, Share, Step, Tenant
+from farebox.events import BUDGET_STATES, TEAM_RENAMES, TENANTS, BudgetState, Rate, Request, Run, Share, Step, Tenant
 from farebox.tui.app import FareboxApp
 from farebox.tui.feed import Feed
 
@@ -43,7 +43,7 @@ class FakeReader:
         self.step_list: list[Step] = []
         self.share_list: list[Share] = []
         self.request_list: list[Request] = []
-        self.settings_of = {BUDGET_STATES: [], TENANTS: []}
+        self.settings_of = {BUDGET_STATES: [], TENANTS: [], TEAM_RENAMES: []}
         self.settings_read = 0
         self.error: Exception | None = None
         self.polls = 0
