@@ -108,7 +108,8 @@ def _moved(explanation: Explanation) -> str:
     if after == before:
         return f"{the_bill} is the same: {bill}."
     side = "more" if after > before else "less"
-    moved = f"{the_bill} is {percent(abs(after - before), before)} {side}: {bill}"
+    amount = percent(abs(after - before), before) if before else explanation.figures.text(abs(after - before))
+    moved = f"{the_bill} is {amount} {side}: {bill}"
     old, new = explanation.requests()
     if old and abs(new - old) < STEADY * old:
         return f"{moved}, with {'as many' if new == old else f'nearly as many ({new:,} for {old:,})'} requests."

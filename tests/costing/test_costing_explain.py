@@ -94,6 +94,10 @@ def test_one_change_is_one_effect_and_the_headline_names_it(effect):
     assert words in headline(explanation)
 
 
+def test_a_bill_after_nothing_is_more_by_its_amount():
+    assert "The bill is 7.2000 more: 7.2000 USD after 0.0000" in headline(cause([], ride(2)))
+
+
 def test_a_new_rate_is_the_rate_effect_alone():
     rates = (rate("3.60", to_ns=START + DAY), rate("7.20", from_ns=START + DAY))
     explanation = cause(ride(2), ride(2), rates)
