@@ -13,6 +13,7 @@ from click.core import ParameterSource
 
 from ..errors import InputError
 from .clock import utc_ns
+from .engine_options import engine_options
 from .fleet import run_fleet
 from .options import PRICE
 from .progress import Progress
@@ -21,7 +22,8 @@ from .trace import parse_traces
 from .traffic import factor, traffic
 
 if TYPE_CHECKING:
-    from ..engine.config import EngineConfig, Mode
+    from ..collector.embedded import EmbeddedEngine
+    from ..engine.config import EngineConfig
 
 _FLEET_OPTIONS = {"trace", "fleet", "store", "speed", "load", "limit", "rate", "start", "as_json"}
 
@@ -48,73 +50,25 @@ Examples
     type=click.Path(path_type=Path),
     help="TOML file of endpoints and routes, instead of the flags of one engine.",
 )
-@click.option("--gpu", default="h100", show_default=True, help="GPU type.")
-@click.option("--model", default="llama-3-8b", show_default=True, help="Model.")
-@click.option("--tp", default=1, show_default=True, help="GPUs that share one replica (tensor parallel size).")
-@click.option(
-    "--weights",
-    type=click.Choice(["bf16", "fp8", "int8", "int4"]),
-    default="bf16",
-    show_default=True,
-    help="Weight format.",
-)
-@click.option(
-    "--mode",
-    type=click.Choice(["continuous", "static", "none"]),
-    default="continuous",
-    show_default=True,
-    help="How requests get on: at every step, in whole batches, or one at a time.",
-)
-@click.option(
-    "--max-num-seqs",
-    type=click.IntRange(1, 2**31),
-    default=256,
-    show_default=True,
-    help="Seats: the most sequences in one step.",
-)
-@click.option(
-    "--max-num-batched-tokens",
-    type=click.IntRange(1, 2**31),
-    default=8192,
-    show_default=True,
-    help="The most token rows in one step.",
-)
-@click.option(
-    "--batch-wait-ms",
-    type=click.IntRange(0, 3_600_000),
-    default=50,
-    show_default=True,
-    help="static: how long an unfilled batch waits.",
-)
-@click.option("--fast-cap", type=click.IntRange(1), help="The most co-riders while a request of the fast tier rides.")
+@engine_options
 @click.option("--store", type=click.Path(path_type=Path), help="Folder to record into.  [default: farebox-runs/RUN_ID]")
 @click.option("--speed", default="max", show_default=True, metavar="max|FACTOR", help="Virtual time against real time.")
 @click.option("--load", default="1", show_default=True, metavar="X", help="Arrivals X times as dense.")
 @click.option("--limit", type=click.IntRange(1), help="Only the first N requests.")
 @click.option("--rate", type=PRICE, help="Price of a GPU-hour; kept in the store.")
-@click.option("--engine-id", help="Name of the engine.  [default: embedded-GPU-MODEL]")
 @click.option(
     "--start", default="2026-01-01T00:00:00Z", show_default=True, help="UTC start of traces with relative stamps."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 def run(
+    engine: EmbeddedEngine,
     trace: str,
     fleet: Path | None,
-    gpu: str,
-    model: str,
-    tp: int,
-    weights: str,
-    mode: Mode,
-    max_num_seqs: int,
-    max_num_batched_tokens: int,
-    batch_wait_ms: int,
-    fast_cap: int | None,
     store: Path | None,
     speed: str,
     load: str,
     limit: int | None,
     rate: Decimal | None,
-    engine_id: str | None,
     start: str,
     as_json: bool,
 ) -> None:
@@ -123,12 +77,9 @@ def run(
     A run is identified by its inputs and flags: repeating it changes nothing, an interrupted one is completed.
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    from ..collector.embedded import EmbeddedEngine, record
+    from ..collector.embedded import record
     from ..engine.fleet import Fleet
     from ..engine.pace import Pace
-    from ..roofline import Replica
-    from ..roofline import gpu as find_gpu
-    from ..roofline import model as find_model
 
     if fleet is not None:
         _refuse_engine_flags()
@@ -140,15 +91,6 @@ def run(
     if endpoints is not None:
         finished = run_fleet(endpoints, arrivals, inputs, store, pace=pace, rate=rate, as_json=as_json)
     else:
-        engine = EmbeddedEngine(
-            Replica(find_gpu(gpu), find_model(model), weights, tp),
-            mode=mode,
-            max_num_seqs=max_num_seqs,
-            max_num_batched_tokens=max_num_batched_tokens,
-            batch_wait_ms=batch_wait_ms,
-            fast_cap=fast_cap,
-            engine_id=engine_id,
-        )
         config = engine.config(inputs)
         place = store or Path("farebox-runs") / config.run_id
         with recording(place, pace, rate) as opened, Progress(len(arrivals)) as progress:

@@ -1,0 +1,75 @@
+"""Options that describe an embedded engine, for every command that runs one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import click
+
+_OPTIONS = (
+    click.option("--gpu", default="h100", show_default=True, help="GPU type."),
+    click.option("--model", default="llama-3-8b", show_default=True, help="Model."),
+    click.option("--tp", default=1, show_default=True, help="GPUs that share one replica (tensor parallel size)."),
+    click.option(
+        "--weights",
+        type=click.Choice(["bf16", "fp8", "int8", "int4"]),
+        default="bf16",
+        show_default=True,
+        help="Weight format.",
+    ),
+    click.option(
+        "--mode",
+        type=click.Choice(["continuous", "static", "none"]),
+        default="continuous",
+        show_default=True,
+        help="How requests get on: at every step, in whole batches, or one at a time.",
+    ),
+    click.option(
+        "--max-num-seqs",
+        type=click.IntRange(1, 2**31),
+        default=256,
+        show_default=True,
+        help="Seats: the most sequences in one step.",
+    ),
+    click.option(
+        "--max-num-batched-tokens",
+        type=click.IntRange(1, 2**31),
+        default=8192,
+        show_default=True,
+        help="The most token rows in one step.",
+    ),
+    click.option(
+        "--batch-wait-ms",
+        type=click.IntRange(0, 3_600_000),
+        default=50,
+        show_default=True,
+        help="static: how long an unfilled batch waits.",
+    ),
+    click.option(
+        "--fast-cap", type=click.IntRange(1), help="The most co-riders while a request of the fast tier rides."
+    ),
+    click.option("--engine-id", help="Name of the engine.  [default: embedded-GPU-MODEL]"),
+)
+_LIMITS = ("mode", "max_num_seqs", "max_num_batched_tokens", "batch_wait_ms", "fast_cap", "engine_id")
+"""What `EmbeddedEngine` takes beside its replica, under the names of the options."""
+
+
+def engine_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options that describe an engine; it gets them as one argument, `engine`."""
+
+    @wraps(command)
+    def call(*, gpu: str, model: str, tp: int, weights: str, **rest: Any) -> None:
+        from ..collector.embedded import EmbeddedEngine
+        from ..roofline import Replica
+        from ..roofline import gpu as find_gpu
+        from ..roofline import model as find_model
+
+        limits = {name: rest.pop(name) for name in _LIMITS}
+        replica = Replica(find_gpu(gpu), find_model(model), weights, tp)
+        command(engine=EmbeddedEngine(replica, **limits), **rest)
+
+    for option in reversed(_OPTIONS):
+        call = option(call)
+    return call
