@@ -20,6 +20,7 @@ from .prices import prices
 from .rates import rates
 from .report import report
 from .run import run
+from .serve import serve
 from .teams import teams
 from .tenants import tenants
 from .top import top
@@ -73,7 +74,7 @@ def app() -> None:
     """
 
 
-for command in (demo, run, top, report, explain, rates, hosts, tenants, teams, prices, budgets, archive):
+for command in (demo, run, serve, top, report, explain, rates, hosts, tenants, teams, prices, budgets, archive):
     app.add_command(command)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import sys
 import time
 from pathlib import Path
@@ -105,9 +104,11 @@ def _ask() -> str:
 
 
 def _hashed(text: str) -> HashedKey:
+    from ..events import hash_key
+
     secret = text.strip()
     if len(secret) < SHORTEST or any(letter.isspace() for letter in secret):
         raise InputError(
             f"a key is one word of at least {SHORTEST} characters: a shorter one can be guessed from its hash"
         )
-    return HashedKey(hashlib.sha256(secret.encode()).hexdigest(), secret[-4:])
+    return HashedKey(hash_key(secret), secret[-4:])

@@ -97,6 +97,10 @@ class Decoders:
         seq.joined_step = self.step
         seq.joined_shared = self._shared
 
+    def generated(self, seq: Sequence) -> int:
+        """Output tokens of a sequence so far, whether it decodes here or not."""
+        return seq.num_output + (self.step - seq.joined_step if seq.decoding_in is self else 0)
+
     def allocate(self, steps: int = 1) -> int:
         """Hand the blocks of the coming steps to those who need one; returns how many."""
         blocks = self._crossed(self._crossings, self.seqs, steps)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_left
+from collections.abc import Iterator
 
 from ..events import DecodeRun, FinishReason, Sink
 from ..roofline.step_model import UNIT_BITS
@@ -13,6 +14,7 @@ from .config import EngineConfig
 from .decoders import Decoders
 from .integrity import check_integrity
 from .load import Load
+from .occupancy import Occupancy
 from .recorder import Recorder
 from .riders import Chunk, Riders
 from .schedulers import scheduler_for
@@ -152,6 +154,15 @@ class Engine:
         if at_ns > self._now_ns:
             self._clock = (at_ns - self._base_ns) << UNIT_BITS
             self._now_ns = at_ns
+
+    def outputs(self) -> Iterator[tuple[str, int]]:
+        """Everybody on board, by request id, with the number of output tokens so far."""
+        for seq in self._riders.running.values():
+            yield seq.request_id, self._decoders.generated(seq)
+
+    def occupancy(self) -> Occupancy:
+        """Who is on board and who waits, and the KV blocks in use, between two steps."""
+        return Occupancy(len(self._riders), len(self._waiting), self._pool.used, self._pool.total)
 
     def heartbeat(self) -> None:
         """Tell that everything before now has been told."""

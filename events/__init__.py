@@ -20,7 +20,7 @@ from .spooled import Spooled
 from .step import SHARES, STEPS, Basis, Phase, Share, Step
 from .table import Column, Table
 from .team import TEAM_RENAMES, TeamRename
-from .tenant import API_KEYS, TENANTS, ApiKey, Tenant
+from .tenant import API_KEYS, TENANTS, ApiKey, Tenant, hash_key
 
 EVENT_TABLES = (RUNS, STEPS, SHARES, REQUESTS, LEDGER, INTERVALS, GPU_SAMPLES, HOST_SAMPLES)
 SETTING_TABLES = (
@@ -89,4 +89,5 @@ __all__ = [
     "Tenant",
     "Tier",
     "TokenPrice",
+    "hash_key",
 ]

@@ -1,5 +1,6 @@
 """A tenant: who it belongs to, and from when to when."""
 
+from hashlib import sha256
 from typing import Annotated, NamedTuple
 
 from .table import Table, col
@@ -18,6 +19,11 @@ class Tenant(NamedTuple):
     reserved_milligpus: Annotated[int | None, col("GPU/1000", "GPUs kept for it, in thousandths; null: none")]
     from_ns: Annotated[int, col("ns", "first instant it holds, UTC")]
     to_ns: Annotated[int | None, col("ns", "first instant it no longer holds; null: open")]
+
+
+def hash_key(key: str) -> str:
+    """What is kept of an API key: its SHA-256, in hex."""
+    return sha256(key.encode()).hexdigest()
 
 
 class ApiKey(NamedTuple):

@@ -1,0 +1,1 @@
+"""The embedded engine behind OpenAI's API, in real time."""
