@@ -116,8 +116,8 @@ def test_a_context_longer_than_the_kv_cache_is_refused(monkeypatch, tmp_path):
     assert "--max-model-len 999999999: the KV cache of 1×h100_sxm holds" in done.output
 
 
-class Failing:
-    """A sink whose store is full."""
+class Kept:
+    """A sink that keeps what it is told."""
 
     def __init__(self) -> None:
         self.told: list[object] = []
@@ -129,7 +129,7 @@ class Failing:
 
 
 def test_a_background_recorder_tells_in_order_and_between_its_batches():
-    sink, stored = Failing(), []
+    sink, stored = Kept(), []
     recorder = BackgroundRecorder(sink, lambda: stored.append(len(sink.told)))
     for number in range(100):
         recorder.run(number)
@@ -145,7 +145,7 @@ def test_what_goes_wrong_while_recording_is_raised_at_the_next_beat():
     def full() -> None:
         raise OSError("no space left on device")
 
-    recorder = BackgroundRecorder(Failing(), full)
+    recorder = BackgroundRecorder(Kept(), full)
     recorder.beat()
     with pytest.raises(OSError, match="no space"):
         for _ in range(10_000):
