@@ -5,11 +5,12 @@ from __future__ import annotations
 import hmac
 import time
 from collections.abc import Mapping, Sequence
+from typing import get_args
 
 from ...events import ApiKey, Tier, hash_key
-from ..waiting import TIERS
 from .errors import ApiError
 
+TIERS: tuple[Tier, ...] = get_args(Tier)
 ANONYMOUS = "anonymous"
 TIER_HEADER = "x-farebox-tier"
 LONGEST_NAME = 128

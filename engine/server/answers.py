@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Any
 
-from .call import Ride
+from .call import Call, Ride
 from .tokens import filler, word
 
 DONE = b"data: [DONE]\n\n"
@@ -75,6 +75,19 @@ class ChoiceStream:
         if last is not None and last < self._sent:
             yield self._template(_reason(ride)).replace(_MARK_JSON, b"")
         self._sent, self._ended = ride.generated, ride.ended is not None
+
+
+async def events(call: Call, answer: Answer, *, with_usage: bool) -> AsyncIterator[bytes]:
+    """The events of a call's stream, in one piece for everything that is new."""
+    choices = [answer.stream(ride.index) for ride in call.rides]
+    done = False
+    while not done:
+        await call.news()
+        done = call.done  # asked before the news are taken: what comes while they are sent is for the next round
+        yield b"".join(piece for ride in call.rides for piece in choices[ride.index].news(ride))
+    if with_usage:
+        yield answer.closing(usage(call.rides, call.params_n))
+    yield DONE
 
 
 def usage(rides: Sequence[Ride], params_n: int) -> dict[str, Any]:

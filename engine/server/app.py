@@ -12,7 +12,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from .answers import DONE, Answer, usage
+from .answers import events, usage
 from .bodies import ChatBody, CompletionBody, parse
 from .call import Call
 from .errors import ApiError, error_body
@@ -43,7 +43,8 @@ def _ask(service: Service, kind: type[CompletionBody] | type[ChatBody]) -> Handl
         body = parse(kind, await _read(request, service.offer.max_body_bytes))
         call, answer = service.ask(body, request.headers, tenant_id)
         if body.stream:
-            return StreamingResponse(_stream(service, call, answer, body), media_type="text/event-stream")
+            stream = _stream(service, call, events(call, answer, with_usage=body.wants_usage))
+            return StreamingResponse(stream, media_type="text/event-stream")
         if not await _finished(service, call, request):
             return Response(status_code=499)
         return JSONResponse(answer.whole(call.rides, usage(call.rides, body.n)))
@@ -51,18 +52,11 @@ def _ask(service: Service, kind: type[CompletionBody] | type[ChatBody]) -> Handl
     return ask
 
 
-async def _stream(
-    service: Service, call: Call, answer: Answer, body: CompletionBody | ChatBody
-) -> AsyncIterator[bytes]:
-    """The events of a call, in one piece for everything that is new; leaving early is hanging up."""
-    choices = [answer.stream(ride.index) for ride in call.rides]
+async def _stream(service: Service, call: Call, stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """A call's stream; leaving it early is hanging up."""
     try:
-        while not call.done:
-            await call.news()
-            yield b"".join(piece for ride in call.rides for piece in choices[ride.index].news(ride))
-        if body.wants_usage:
-            yield answer.closing(usage(call.rides, body.n))
-        yield DONE
+        async for piece in stream:
+            yield piece
     finally:
         service.driver.hang_up(call)
 

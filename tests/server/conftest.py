@@ -15,6 +15,7 @@ from openai import AsyncOpenAI
 
 from farebox.collector.embedded import EmbeddedEngine
 from farebox.collector.serving import build_server, listen
+from farebox.engine.config import EngineConfig
 from farebox.engine.server.access import Access
 from farebox.engine.server.driver import Driver
 from farebox.engine.server.metrics import Metrics
@@ -23,6 +24,7 @@ from farebox.events import Request, Run, Step
 from farebox.roofline import Replica, gpu, model
 
 MODEL = "llama-3.2-1b"
+MOST_TOKENS = 4096
 
 
 @dataclass
@@ -80,15 +82,27 @@ class Served:
 Serve = Callable[..., Any]
 
 
+def driver_of(told: Told, on_beat: Callable[[], None], **limits: Any) -> tuple[Driver, Metrics, EngineConfig]:
+    """A driver of one engine that nobody serves yet."""
+    config = EmbeddedEngine(Replica(gpu("h100"), model(MODEL)), **limits).config(["test"])
+    metrics = Metrics(config, "tiny", MOST_TOKENS)
+    driver = Driver(config, told, metrics, on_beat)
+    metrics.watch(driver.occupancy)
+    return driver, metrics, config
+
+
+@pytest.fixture
+def unserved() -> Callable[..., Any]:
+    """Make a driver that beats on `on_beat`, without a server."""
+    return lambda on_beat: driver_of(Told(), on_beat)[0]
+
+
 @asynccontextmanager
 async def serving(access: Access | None = None, **settings: Any) -> AsyncIterator[Served]:
     limits = {name: settings.pop(name) for name in ("mode", "max_num_seqs", "fast_cap") if name in settings}
-    engine = EmbeddedEngine(Replica(gpu("h100"), model(MODEL)), **limits)
-    offer = Offer(**{"model_names": ("tiny",), "max_model_len": 4096} | settings)
-    config, told = engine.config(["test"]), Told()
-    metrics = Metrics(config, offer.model_names[0], offer.max_model_len)
-    driver = Driver(config, told, metrics, lambda: None)
-    metrics.watch(driver.occupancy)
+    offer = Offer(**{"model_names": ("tiny",), "max_model_len": MOST_TOKENS} | settings)
+    told = Told()
+    driver, metrics, config = driver_of(told, lambda: None, **limits)
     server = build_server(Service(config, offer, access or Access(), driver, metrics), drain_s=0)
     with listen("127.0.0.1", 0) as sock:
         driving = asyncio.create_task(driver.run())

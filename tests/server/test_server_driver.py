@@ -4,7 +4,11 @@ import asyncio
 import time
 from itertools import pairwise
 
+import pytest
+
+from farebox.engine.arrival import Arrival
 from farebox.engine.occupancy import Occupancy
+from farebox.engine.server.answers import Answer, events
 
 
 async def begin(served, tokens: int = 3000, **more):
@@ -94,6 +98,20 @@ async def test_a_driver_who_was_held_up_makes_up_for_it(serve):
     assert request.finished_ns - request.scheduled_ns == model_ns
 
 
+async def test_an_answer_that_is_over_before_its_stream_begins_is_streamed_whole(unserved):
+    driver = unserved(lambda: None)
+    call = driver.submit([Arrival("one", "ann", "standard", driver.now_ns, 10, 20, 20)])
+    driving = asyncio.create_task(driver.run())
+    while not call.done:
+        await asyncio.sleep(0.01)
+    answer = Answer("cmpl-1", 0, "tiny", chat=False)
+    told = b"".join([piece async for piece in events(call, answer, with_usage=True)])
+    assert told.count(b'"text"') == 20
+    assert told.endswith(b"data: [DONE]\n\n")
+    assert b'"completion_tokens":20' in told
+    driving.cancel()
+
+
 async def test_static_batches_leave_when_their_wait_is_over(serve):
     served = await serve(mode="static", max_num_seqs=4)
     answers = await asyncio.gather(
@@ -110,3 +128,16 @@ async def test_a_server_that_stops_ends_every_stream(serve):
     served.driver.put_off_all()
     events = [event async for event in stream]
     assert events[-1].choices[0].finish_reason == "abort"
+
+
+async def test_when_the_record_fails_the_driver_stops_and_every_call_ends(unserved):
+    def fail() -> None:
+        raise OSError("no space left on device")
+
+    driver = unserved(fail)
+    call = driver.submit([Arrival("one", "ann", "standard", driver.now_ns, 10, 10**5)])
+    with pytest.raises(OSError, match="no space"):
+        await driver.run()
+    assert call.done
+    assert call.rides[0].ended.finish_reason == "abort"
+    assert driver.occupancy()[:3] == (0, 0, 0)
