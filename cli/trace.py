@@ -26,6 +26,11 @@ class Trace:
     tenant: str = ""
     seed: int = 0
 
+    @property
+    def has_prefix_ids(self) -> bool:
+        """Whether its requests say which prompts begin alike."""
+        return self.kind == "mooncake"
+
     def identity(self) -> str:
         """What makes two traces the same input: the content of the file, not its place; or the seed."""
         from hashlib import sha256

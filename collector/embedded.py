@@ -34,6 +34,7 @@ class EmbeddedEngine:
     mode: Mode = "continuous"
     max_num_seqs: int = 256
     max_num_batched_tokens: int = 8192
+    enable_prefix_caching: bool = False
     batch_wait_ms: int = 50
     fast_cap: int | None = None
     engine_id: str | None = None
@@ -48,6 +49,7 @@ class EmbeddedEngine:
                 mode=self.mode,
                 max_num_seqs=self.max_num_seqs,
                 max_num_batched_tokens=self.max_num_batched_tokens,
+                enable_prefix_caching=self.enable_prefix_caching,
                 batch_wait_ms=self.batch_wait_ms,
                 fast_cap=self.fast_cap,
             )

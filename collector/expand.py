@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain
+from itertools import accumulate, chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,10 +11,11 @@ import pyarrow as pa
 
 from ..costing.arrow import words
 from ..costing.segments import Ints
-from ..events import SHARES, STEPS, DecodeRun, Run, Table
+from ..events import PART_BITS, SHARES, STEPS, DecodeRun, Run, Table
 from ..roofline import UNIT_BITS, StepModel
 
 _MASK = (1 << UNIT_BITS) - 1
+_PART_MASK = (1 << PART_BITS) - 1
 
 
 def expand(run: Run, runs: Sequence[DecodeRun]) -> tuple[pa.Table, pa.Table]:
@@ -96,9 +97,10 @@ def _steps(run: Run, model: StepModel, runs: Sequence[DecodeRun], lead: _Lead) -
 
 
 def _blocks(runs: Sequence[DecodeRun], lead: _Lead) -> Ints:
-    """KV blocks held in each step by all of its riders."""
+    """KV blocks held in each step by all of its riders; their parts of shared ones sum to whole ones."""
     crossings = [[sum(added) for added in zip(*(g.crossings for g in r.groups), strict=True)] for r in runs]
-    return _held(_ints(sum(g.blocks for g in r.groups) for r in runs), crossings, lead.of_run, lead.number)
+    before = (sum(g.blocks for g in r.groups) + (sum(g.shared_parts for g in r.groups) >> PART_BITS) for r in runs)
+    return _held(_ints(before), crossings, lead.of_run, lead.number)
 
 
 def _shares(run: Run, runs: Sequence[DecodeRun], lead: _Lead) -> pa.Table:
@@ -126,9 +128,21 @@ def _shares(run: Run, runs: Sequence[DecodeRun], lead: _Lead) -> pa.Table:
         "rows": seqs,
         "output_tokens": seqs,
         "attn": token_units * (_ints(g.seen for g in groups)[group] + seqs * index),
-        "kv_block_ns": blocks * lead.duration_ns[step],
+        "kv_block_ns": blocks * lead.duration_ns[step] + _shared_block_ns(runs, group, lead.duration_ns[step]),
     }
     return _table(SHARES, run, size, columns, unknown=("gpu_ns",))
+
+
+def _shared_block_ns(runs: Sequence[DecodeRun], group: Ints, duration_ns: Ints) -> Ints:
+    """A group's part of the blocks that prefixes share × time: floor-differences over the groups of a step."""
+    after = list(chain.from_iterable(accumulate(g.shared_parts for g in r.groups) for r in runs))
+    before = list(chain.from_iterable(accumulate((g.shared_parts for g in r.groups[:-1]), initial=0) for r in runs))
+
+    def block_ns(parts: list[int]) -> Ints:
+        whole, fraction = _ints(p >> PART_BITS for p in parts), _ints(p & _PART_MASK for p in parts)
+        return whole[group] * duration_ns + (fraction[group] * duration_ns >> PART_BITS)
+
+    return block_ns(after) - block_ns(before)
 
 
 def _held(before: Ints, crossings: Sequence[Sequence[int]], row: Ints, index: Ints) -> Ints:

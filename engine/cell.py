@@ -25,4 +25,6 @@ class Cell:
     rows: int = 0
     output_tokens: int = 0
     attn: int = 0
-    blocks: int = 0
+    cached_tokens: int = 0
+    block_parts: int = 0
+    """KV blocks held, in 2⁻²⁰ blocks: a shared one counts by its sharers."""

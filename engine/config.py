@@ -41,6 +41,10 @@ class EngineConfig:
     """The most token rows in one step."""
     block_size: int = BLOCK_SIZE
     """Tokens in one KV block."""
+    enable_prefix_caching: bool = False
+    """Whether computed blocks are found again by the ids of their prefix."""
+    prefix_block_tokens: int = 512
+    """Tokens that one prefix id stands for, a whole number of KV blocks."""
     batch_wait_ms: int = 50
     """Mode static: how long the first waiting request waits for company."""
     fast_cap: int | None = None
@@ -58,6 +62,9 @@ class EngineConfig:
             raise ValueError(f"fast_cap is {self.fast_cap}; it must be at least 1")
         if self.fast_cap is not None and self.mode != "continuous":
             raise ValueError(f"fast_cap needs mode continuous, not {self.mode}")
+        if self.enable_prefix_caching and (self.prefix_block_tokens < 1 or self.prefix_block_tokens % self.block_size):
+            tokens = self.prefix_block_tokens
+            raise ValueError(f"prefix_block_tokens is {tokens}; it must be a multiple of block_size {self.block_size}")
 
     @classmethod
     def of(cls, replica: Replica, *, engine_id: str, run_id: str = "", host: str = "", **options: Any) -> Self:

@@ -14,13 +14,14 @@ from operator import attrgetter
 
 from ..events import DecodeGroup, Tier
 from .cell import CellKey
+from .prefix import Occupant
 from .sequence import Sequence
 
 
 class Group:
     """The decoding sequences of one tenant and tier."""
 
-    __slots__ = ("blocks", "cell_key", "crossings", "seen", "seqs")
+    __slots__ = ("blocks", "cell_key", "crossings", "occupant", "seen", "seqs")
 
     def __init__(self, tenant_id: str, tier: Tier, block_size: int) -> None:
         self.cell_key = CellKey("tenant", tenant_id, tier, "decode")
@@ -28,6 +29,9 @@ class Group:
         self.seen = 0
         """Σ tokens that the coming step's rows look at, themselves included."""
         self.blocks = 0
+        """KV blocks that they hold and that have no prefix id."""
+        self.occupant = Occupant()
+        """Their account of the other ones."""
         self.crossings = [0] * block_size
         """Sequences by the remainder (step number mod block size) at which they enter a new KV block."""
 
@@ -58,8 +62,11 @@ class Decoders:
         """KV blocks that the coming step's rows need beyond those held."""
         return self._crossings[self.step % self._block_size]
 
-    def join(self, seq: Sequence) -> None:
-        """Take in a sequence that has sampled its newest token and will compute its row in the coming step."""
+    def join(self, seq: Sequence) -> Occupant:
+        """Take in a sequence that has sampled its newest token and will compute its row in the coming step.
+
+        Returns the account of its group.
+        """
         group = self._group(seq)
         if not group.seqs:
             insort(self.active, group, key=attrgetter("cell_key"))
@@ -71,6 +78,7 @@ class Decoders:
         if last not in self._leaving:
             heappush(self._last_steps, last)
         self._leaving[last].append(seq)
+        return group.occupant
 
     def leave(self, seq: Sequence) -> None:
         """Settle a sequence and take it out, before its end or at it."""
@@ -143,6 +151,7 @@ class Decoders:
                 group.seqs,
                 group.seen,
                 group.blocks,
+                group.occupant.parts,
                 (*group.crossings[now:], *group.crossings[:now]),
             )
             for group in self.active
@@ -173,7 +182,7 @@ class Decoders:
         self.seqs += sign
         group.seen += sign * (seq.num_computed + 1)
         self.seen += sign * (seq.num_computed + 1)
-        group.blocks += sign * seq.blocks
+        group.blocks += sign * seq.own_blocks
 
     @staticmethod
     def _last_step(seq: Sequence) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from bisect import bisect_left
 from collections.abc import Iterator
+from operator import attrgetter
 
 from ..events import DecodeRun, FinishReason, Sink
 from ..roofline.step_model import UNIT_BITS
@@ -15,6 +16,7 @@ from .decoders import Decoders
 from .integrity import check_integrity
 from .load import Load
 from .occupancy import Occupancy
+from .prefix_cache import PrefixCache
 from .recorder import Recorder
 from .riders import Chunk, Riders
 from .schedulers import scheduler_for
@@ -33,7 +35,7 @@ class Engine:
     def __init__(self, config: EngineConfig, sink: Sink, started_ns: int, load_ns: int = 0) -> None:
         self.config = config
         self._token_units = config.step_model.attention(1, 0)
-        self._pool = BlockPool(config.usable_blocks, config.block_size)
+        self._pool = _pool_of(config)
         self._decoders = Decoders(config.block_size, self._token_units)
         self._riders = Riders(self._pool, self._decoders)
         self._waiting = WaitingQueue()
@@ -81,7 +83,7 @@ class Engine:
             )
         if arrival.request_id in self._served:
             raise ValueError(f"request {arrival.request_id} is being served already")
-        seq = Sequence(arrival)
+        seq = Sequence(arrival, self._pool.prefix(arrival.prompt_tokens, arrival.prefix_ids))
         if self._pool.blocks_for(seq.most_tokens) > self._pool.total:
             self._recorder.request(seq, self._now_ns, "rejected")
             return
@@ -216,7 +218,7 @@ class Engine:
         linear = units - load.attn - self.config.step_model.overhead
         overhead = self.config.step_model.overhead // load.seqs
         done = self._decoders.advance(overhead + linear // load.rows)
-        for (seq, rows), attn in zip(chunks, load.chunk_attn, strict=True):
+        for (seq, rows, _), attn in zip(chunks, load.chunk_attn, strict=True):
             seq.gpu_units += overhead + linear * rows // load.rows + attn
             seq.num_computed += rows
             if seq.scheduled_ns is None:
@@ -226,7 +228,7 @@ class Engine:
         self._get_off(done)
 
     def _get_off(self, done: list[Sequence]) -> None:
-        for seq in done:
+        for seq in sorted(done, key=attrgetter("boarded")):
             self._riders.leave(seq)
             self._end(seq, seq.arrival.natural_end)
 
@@ -244,3 +246,9 @@ class Engine:
     def _end(self, seq: Sequence, reason: FinishReason) -> None:
         del self._served[seq.request_id]
         self._recorder.request(seq, self._now_ns, reason)
+
+
+def _pool_of(config: EngineConfig) -> BlockPool:
+    if config.enable_prefix_caching:
+        return PrefixCache(config.usable_blocks, config.block_size, config.prefix_block_tokens)
+    return BlockPool(config.usable_blocks, config.block_size)

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from .cell import CellKey
 from .decoders import Decoders
 from .errors import IntegrityError
+from .prefix import Occupant
+from .prefix_cache import PrefixCache
 from .riders import Riders
 from .sequence import Sequence
 from .waiting import WaitingQueue
+
+_Block = tuple[int, int]
+"""A prefix id, and which of its KV blocks."""
 
 
 def check_integrity(served: dict[str, Sequence], waiting: WaitingQueue, riders: Riders) -> None:
@@ -20,13 +26,17 @@ def check_integrity(served: dict[str, Sequence], waiting: WaitingQueue, riders: 
         riders.decoders.settle(seq)
     _same("requests in one place each", sorted(served), sorted(seq.request_id for seq in on_board + queued))
     _same("riders", [s for s in on_board if s.decoding_in is None], riders.prefilling)
-    _same("KV blocks of those who wait", sum(seq.blocks for seq in queued), 0)
-    _same("KV blocks in use", sum(seq.blocks for seq in on_board), riders.pool.used)
+    _same("KV blocks of those who wait", sum(seq.blocks + seq.prefix.held for seq in queued), 0)
     for seq in on_board:
         _same(f"KV blocks of {seq.request_id}", riders.pool.blocks_for(seq.num_computed), seq.blocks)
     for seq in decoding:
         _same(f"tokens left of {seq.request_id}", seq.num_tokens - seq.num_computed, 1)
     _check_sums(riders.decoders, decoding)
+    own_blocks = sum(seq.own_blocks for seq in on_board)
+    if isinstance(riders.pool, PrefixCache):
+        _check_cache(riders.pool, on_board, own_blocks)
+    else:
+        _same("KV blocks in use", own_blocks, riders.pool.used)
 
 
 def _check_sums(decoders: Decoders, decoding: Iterable[Sequence]) -> None:
@@ -34,12 +44,37 @@ def _check_sums(decoders: Decoders, decoding: Iterable[Sequence]) -> None:
     for seq in decoding:
         key = CellKey("tenant", seq.arrival.tenant_id, seq.arrival.tier, "decode")
         seqs, seen, blocks = sums.get(key, (0, 0, 0))
-        sums[key] = (seqs + 1, seen + seq.num_computed + 1, blocks + seq.blocks)
+        sums[key] = (seqs + 1, seen + seq.num_computed + 1, blocks + seq.own_blocks)
     kept = {group.cell_key: (group.seqs, group.seen, group.blocks) for group in decoders.active}
     _same("sums of the decoders by tenant", sums, kept)
     _same("order of the groups", list(kept), sorted(kept))
     totals = tuple(sum(column) for column in zip(*sums.values(), strict=True)) or (0, 0, 0)
     _same("sums of the decoders", totals[:2], (decoders.seqs, decoders.seen))
+
+
+def _check_cache(cache: PrefixCache, on_board: list[Sequence], own_blocks: int) -> None:
+    """Every block is free, somebody's own, or shared by exactly those whose prefix reaches so far."""
+    sharers = Counter((block, seq.prefix.occupant) for seq in on_board for block in _blocks(cache, seq))
+    _same("KV blocks in use", own_blocks + len({block for block, _ in sharers}), cache.used)
+    _same("free KV blocks", sum(segment.size for segment in cache.queue), cache.free)
+    counted: Counter[tuple[_Block, Occupant | None]] = Counter()
+    parts: Counter[Occupant] = Counter()
+    free = {segment for segment in cache.queue if segment.key is not None}
+    for segment in cache.segments:
+        _same(f"whether {segment.key} is free", segment in free, not segment.owners)
+        prefix_id, first = segment.key or (0, 0)
+        blocks = [(prefix_id, first + number) for number in range(segment.size)]
+        counted.update({(block, owner): count for block in blocks for owner, count in segment.owners.items()})
+        parts.update(segment.parts())
+    _same("sharers of the cached blocks", sharers, counted)
+    for owner, kept in [(owner, owner.parts) for _, owner in sharers if owner is not None]:
+        _same("part of the shared blocks", parts[owner], kept)
+
+
+def _blocks(cache: PrefixCache, seq: Sequence) -> list[_Block]:
+    """The hashed blocks that a sequence holds."""
+    places = (divmod(number, cache.blocks_per_id) for number in range(seq.prefix.held))
+    return [(seq.prefix.ids[index], block) for index, block in places]
 
 
 def _same(what: str, counted: object, kept: object) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..events import Account, Phase
+from ..events import PART_BITS, Account, Phase
 from ..roofline.step_model import StepModel, pairs
 from .cell import Cell, CellKey
 from .riders import Chunk, Riders
@@ -27,6 +27,7 @@ class Load:
     decode_rows: int
     prefill_seqs: int
     prefill_rows: int
+    cached_tokens: int
     recomputed_rows: int
     chunk_attn: list[int]
     """Attention of each chunk, in the schedule's order."""
@@ -37,17 +38,23 @@ class Load:
         """Weigh a step of one row of every decoder and of `chunks`; a decode row costs `token_units` per token seen."""
         n, seen = riders.decoders.seqs, riders.decoders.seen
         cells = {
-            group.cell_key: Cell(group.seqs, group.seqs, group.seqs, token_units * group.seen, group.blocks)
+            group.cell_key: Cell(
+                seqs=group.seqs,
+                rows=group.seqs,
+                output_tokens=group.seqs,
+                attn=token_units * group.seen,
+                block_parts=(group.blocks << PART_BITS) + group.occupant.parts,
+            )
             for group in riders.decoders.active
         }
         on_board, blocks = len(riders.running), riders.pool.used
-        load = cls(on_board, blocks, n, n, token_units * seen, seen, seen, n, n, n, 0, 0, 0, [], cells)
+        load = cls(on_board, blocks, n, n, token_units * seen, seen, seen, n, n, n, 0, 0, 0, 0, [], cells)
         for chunk in chunks:
             load._add(chunk, model)
         return load
 
     def _add(self, chunk: Chunk, model: StepModel) -> None:
-        seq, rows = chunk
+        seq, rows, cached_tokens = chunk
         attn = model.attention(rows, seq.num_computed)
         sampled = 1 if chunk.completes and seq.target else 0
         recomputed = min(rows, max(0, seq.high_water - seq.num_computed))
@@ -61,6 +68,7 @@ class Load:
         self.row_pairs += pairs(rows, seq.num_computed)
         self.seen += seq.num_computed + rows
         self.output_tokens += sampled
+        self.cached_tokens += cached_tokens
         self.recomputed_rows += recomputed
         self.decode_rows += decodes
         self.prefill_rows += rows - decodes
@@ -69,13 +77,15 @@ class Load:
 
         redo_attn = attn * recomputed // rows
         is_redo = 2 * recomputed > rows
+        parts = (seq.own_blocks << PART_BITS) + seq.occupant.parts
         if recomputed:
             redo = self._cell(seq, "overhead", "prefill")
-            _count(redo, recomputed, redo_attn, seq.blocks if is_redo else None)
+            _count(redo, recomputed, redo_attn, parts if is_redo else None)
         if rows > recomputed:
             cell = self._cell(seq, "tenant", phase)
-            _count(cell, rows - recomputed, attn - redo_attn, None if is_redo else seq.blocks)
+            _count(cell, rows - recomputed, attn - redo_attn, None if is_redo else parts)
             cell.output_tokens += sampled
+            cell.cached_tokens += cached_tokens
 
     def _cell(self, seq: Sequence, account: Account, phase: Phase) -> Cell:
         key = CellKey(account, seq.arrival.tenant_id, seq.arrival.tier, phase)
@@ -87,10 +97,10 @@ def _phase_of_new_rows(seq: Sequence) -> Phase:
     return "decode" if seq.high_water >= seq.arrival.prompt_tokens else "prefill"
 
 
-def _count(cell: Cell, rows: int, attn: int, blocks: int | None) -> None:
+def _count(cell: Cell, rows: int, attn: int, block_parts: int | None) -> None:
     """Add a sequence's rows to a cell; it is counted where it brings its blocks."""
     cell.rows += rows
     cell.attn += attn
-    if blocks is not None:
+    if block_parts is not None:
         cell.seqs += 1
-        cell.blocks += blocks
+        cell.block_parts += block_parts

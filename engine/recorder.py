@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..events import DecodeRun, DecodeSink, FinishReason, Request, Share, Sink, Step
+from ..events import PART_BITS, DecodeRun, DecodeSink, FinishReason, Request, Share, Sink, Step
 from ..roofline.step_model import UNIT_BITS
 from .config import EngineConfig
 from .load import Load
@@ -70,7 +70,7 @@ class Recorder:
             load.prefill_rows,
             load.decode_rows,
             load.output_tokens,
-            0,  # cached_tokens: there is no prefix cache
+            load.cached_tokens,
             load.recomputed_rows,
             0,  # rejected_tokens: there is no speculation
             load.kv_blocks,
@@ -102,7 +102,7 @@ class Recorder:
                 first_token_ns=seq.first_token_ns,
                 finished_ns=finished_ns,
                 prompt_tokens=arrival.prompt_tokens,
-                cached_tokens=0,
+                cached_tokens=seq.cached_tokens,
                 output_tokens=seq.num_output,
                 reasoning_tokens=None,
                 max_tokens=arrival.max_tokens,
@@ -115,9 +115,14 @@ class Recorder:
         self.told_ns = finished_ns
 
     def _shares(self, load: Load, started_ns: int, duration_ns: int) -> list[Share]:
+        """The cells of a step. `kv_block_ns` are floor-differences: they sum to that of all blocks used."""
         engine_id, run_id, number = self._config.engine_id, self._config.run_id, self.steps
-        return [
-            Share(
+        shares: list[Share] = []
+        parts = told_block_ns = 0
+        for (account, tenant_id, tier, phase), cell in sorted(load.cells.items()):
+            parts += cell.block_parts
+            block_ns = parts * duration_ns >> PART_BITS
+            share = Share(
                 engine_id,
                 run_id,
                 number,
@@ -129,10 +134,11 @@ class Recorder:
                 cell.seqs,
                 cell.rows,
                 cell.output_tokens,
-                0,  # cached_tokens
+                cell.cached_tokens,
                 cell.attn,
-                cell.blocks * duration_ns,
+                block_ns - told_block_ns,
                 None,  # gpu_ns: costing splits the step
             )
-            for (account, tenant_id, tier, phase), cell in sorted(load.cells.items())
-        ]
+            shares.append(share)
+            told_block_ns = block_ns
+        return shares

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .arrival import Arrival
+from .prefix import Occupant, Prefix
 
 if TYPE_CHECKING:
     from .decoders import Decoders
@@ -20,6 +21,8 @@ class Sequence:
     __slots__ = (
         "arrival",
         "blocks",
+        "boarded",
+        "cached_tokens",
         "decoding_in",
         "first_token_ns",
         "gpu_units",
@@ -29,18 +32,28 @@ class Sequence:
         "num_computed",
         "num_output",
         "num_preemptions",
+        "occupant",
+        "prefix",
         "scheduled_ns",
         "target",
     )
 
-    def __init__(self, arrival: Arrival) -> None:
+    def __init__(self, arrival: Arrival, prefix: Prefix) -> None:
         self.arrival = arrival
+        self.prefix = prefix
+        self.occupant = Occupant()
+        """Its account of shared blocks until it decodes."""
         self.target = arrival.target_tokens
         self.num_output = 0
         self.num_computed = 0
         self.high_water = 0
         """Rows computed before a preemption: computing them again is nobody's doing."""
         self.blocks = 0
+        """KV blocks that it holds, those that it shares included."""
+        self.cached_tokens = 0
+        """Prompt tokens that were served from the cache and not its own before."""
+        self.boarded = 0
+        """Which boarding of the engine its latest one was."""
         self.num_preemptions = 0
         self.scheduled_ns: int | None = None
         self.first_token_ns: int | None = None
@@ -59,6 +72,11 @@ class Sequence:
     def num_tokens(self) -> int:
         """Tokens so far, prompt and output. The newest output token is not computed yet."""
         return self.arrival.prompt_tokens + self.num_output
+
+    @property
+    def own_blocks(self) -> int:
+        """KV blocks that it holds and that have no prefix id."""
+        return self.blocks - self.prefix.held
 
     @property
     def most_tokens(self) -> int:

@@ -5,7 +5,7 @@ from .budget import BUDGET_STATES, BUDGETS, Budget, BudgetState, Standing
 from .capacity import CAPACITIES, Capacity
 from .change import CHANGES, Change
 from .closing import CLOSINGS, Closing
-from .decode_run import DecodeGroup, DecodeRun, DecodeSink
+from .decode_run import PART_BITS, DecodeGroup, DecodeRun, DecodeSink
 from .gpu_sample import GPU_SAMPLES, GpuSample, GpuState
 from .host_sample import HOST_SAMPLES, HostSample
 from .interval import INTERVALS, Interval
@@ -41,6 +41,7 @@ __all__ = [
     "INTERVALS",
     "LEDGER",
     "MINUTE_NS",
+    "PART_BITS",
     "PRICES",
     "RATES",
     "REQUESTS",

@@ -7,6 +7,9 @@ from typing import NamedTuple, Protocol, runtime_checkable
 from .request import Tier
 from .sink import Sink
 
+PART_BITS = 20
+"""Parts of a KV block that sequences share are counted in 2⁻²⁰."""
+
 
 class DecodeGroup(NamedTuple):
     """The decoding sequences of one tenant and tier, as they enter a run."""
@@ -17,7 +20,9 @@ class DecodeGroup(NamedTuple):
     seen: int
     """Σ tokens that the first step's rows look at, themselves included; each step adds `seqs`."""
     blocks: int
-    """KV blocks held before the first step."""
+    """KV blocks held before the first step, those that have no prefix id."""
+    shared_parts: int
+    """Their part of the KV blocks that prefixes share, in 2⁻²⁰ blocks; it stays as it is."""
     crossings: tuple[int, ...]
     """KV blocks that step j adds, at j mod block size."""
 

@@ -17,14 +17,10 @@ class ContinuousScheduler(Scheduler):
     def schedule(self, now_ns: int) -> Schedule:
         """See `Scheduler`. A step that preempts admits nobody."""
         preemptions = self._make_room()
-        riders = self.riders
-        budget = self.token_budget - riders.decoders.seqs
-        chunks = riders.chunks(budget)
-        riders.allocate_decodes()
-        for chunk in chunks:
-            riders.allocate_chunk(chunk)
-            budget -= chunk.rows
-        held_by = None if preemptions else self._admit(budget, chunks)
+        self.riders.allocate_decodes()
+        budget = self.token_budget - self.riders.decoders.seqs
+        chunks = self.prefill(budget)
+        held_by = None if preemptions else self._admit(budget - sum(chunk.rows for chunk in chunks), chunks)
         return Schedule(chunks, preemptions, held_by)
 
     def steady(self) -> Steady | None:
@@ -33,7 +29,7 @@ class ContinuousScheduler(Scheduler):
         steady = super().steady()
         if steady is None or head is None or len(riders) >= self.seats or riders.decoders.seqs >= self.token_budget:
             return steady
-        spare = steady.spare_blocks - riders.pool.blocks_for(head.num_tokens)
+        spare = steady.spare_blocks - riders.blocks_to_board(head)
         if spare < riders.decoders.blocks_needed:
             return steady
         fast = self._fast_at_cap()
@@ -44,8 +40,7 @@ class ContinuousScheduler(Scheduler):
         preemptions = 0
         while self._blocks_needed() > self.riders.pool.free:
             seq = self.riders.newest
-            self.riders.leave(seq)
-            seq.preempt()
+            self.riders.put_off(seq)
             self.waiting.put_back(seq)
             preemptions += 1
         return preemptions
@@ -66,8 +61,7 @@ class ContinuousScheduler(Scheduler):
                 return fast.arrival.tenant_id
             self.waiting.remove(seq)
             self.riders.board(seq)
-            chunk = self.riders.chunk(seq, budget)
-            self.riders.allocate_chunk(chunk)
+            chunk = self.riders.prefill(seq, budget)
             budget -= chunk.rows
             chunks.append(chunk)
         return None
@@ -79,4 +73,4 @@ class ContinuousScheduler(Scheduler):
 
     def _fits(self, seq: Sequence) -> bool:
         """Whether all its tokens would fit, though only a chunk is allocated: else it would soon be preempted."""
-        return self.riders.pool.blocks_for(seq.num_tokens) <= self.riders.pool.free
+        return self.riders.blocks_to_board(seq) <= self.riders.pool.free

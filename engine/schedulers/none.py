@@ -13,8 +13,5 @@ class NoBatchScheduler(Scheduler):
         if not self.riders.running and (seq := self.waiting.head) is not None:
             self.waiting.remove(seq)
             self.riders.board(seq)
-        chunks = self.riders.chunks(self.token_budget)
         self.riders.allocate_decodes()
-        for chunk in chunks:
-            self.riders.allocate_chunk(chunk)
-        return Schedule(chunks)
+        return Schedule(self.prefill(self.token_budget))

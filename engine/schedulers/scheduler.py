@@ -45,6 +45,16 @@ class Scheduler(ABC):
             return None
         return Steady(self.riders.pool.free)
 
+    def prefill(self, budget: int) -> list[Chunk]:
+        """Schedule the next chunks of all who prefill, in boarding order, until `budget` rows are given out."""
+        chunks: list[Chunk] = []
+        for seq in self.riders.prefilling:
+            if not budget:
+                break
+            chunks.append(self.riders.prefill(seq, budget))
+            budget -= chunks[-1].rows
+        return chunks
+
     def wakes_ns(self) -> int | None:
         """When an engine that nobody rides will board somebody without a further arrival; None: never."""
         return None

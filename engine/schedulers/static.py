@@ -19,11 +19,8 @@ class StaticScheduler(Scheduler):
         """See `Scheduler`."""
         if not self.riders.running:
             self._form_batch(now_ns)
-        chunks = self.riders.chunks(self.token_budget - self.riders.decoders.seqs)
         self.riders.allocate_decodes()
-        for chunk in chunks:
-            self.riders.allocate_chunk(chunk)
-        return Schedule(chunks)
+        return Schedule(self.prefill(self.token_budget - self.riders.decoders.seqs))
 
     def wakes_ns(self) -> int | None:
         """When the oldest waiting request stops waiting for company."""

@@ -10,10 +10,16 @@ from operator import attrgetter
 
 from ..arrival import Arrival
 
+_ID_BITS = 48
+
 
 def merge(*streams: Iterable[Arrival]) -> Iterator[Arrival]:
-    """One stream in order of arrival; at the same instant the earlier stream goes first. Nothing is read ahead."""
-    return heapq.merge(*streams, key=attrgetter("arrived_ns"))
+    """One stream in order of arrival; at the same instant the earlier stream goes first. Nothing is read ahead.
+
+    Prefix ids are a stream's own: equal ones of two streams are told apart.
+    """
+    apart = (stream if number == 0 else _apart(stream, number << _ID_BITS) for number, stream in enumerate(streams))
+    return heapq.merge(*apart, key=attrgetter("arrived_ns"))
 
 
 def densify(arrivals: Iterable[Arrival], load: int | Fraction) -> Iterator[Arrival]:
@@ -35,6 +41,12 @@ def peek(arrivals: Iterable[Arrival]) -> tuple[Arrival | None, Iterator[Arrival]
     stream = iter(arrivals)
     first = next(stream, None)
     return first, stream if first is None else chain([first], stream)
+
+
+def _apart(arrivals: Iterable[Arrival], first_id: int) -> Iterator[Arrival]:
+    for arrival in arrivals:
+        ids = arrival.prefix_ids
+        yield arrival if ids is None else arrival._replace(prefix_ids=tuple(first_id + prefix_id for prefix_id in ids))
 
 
 def _denser(arrivals: Iterable[Arrival], factor: Fraction) -> Iterator[Arrival]:

@@ -72,13 +72,16 @@ def workloads(draw):
         abort_ns = at + draw(st.integers(0, 2_000_000_000)) if draw(st.integers(0, 9)) == 0 else None
         prompt, output = draw(st.integers(1, 200)), draw(st.integers(0, 120))
         tenant = draw(st.sampled_from("abc"))
-        arrivals.append(Arrival(str(number), tenant, tier, at, prompt, output, None, None, abort_ns))
+        topic, ids = draw(st.sampled_from([10, 10, 20])), draw(st.integers(0, 8))
+        prefix_ids = tuple(range(topic, topic + ids)) or None
+        arrivals.append(Arrival(str(number), tenant, tier, at, prompt, output, None, prefix_ids, abort_ns))
     return arrivals
 
 
 @st.composite
 def configs(draw):
     mode = draw(st.sampled_from(["continuous", "continuous", "static", "none"]))
+    block_size = draw(st.sampled_from([1, 4, 16]))
     return EngineConfig(
         engine_id="e",
         run_id="r",
@@ -89,7 +92,9 @@ def configs(draw):
         weights="bf16",
         kv_blocks=draw(st.integers(21, 80)),
         block_bytes=1,
-        block_size=draw(st.sampled_from([1, 4, 16])),
+        block_size=block_size,
+        enable_prefix_caching=draw(st.booleans()),
+        prefix_block_tokens=block_size * draw(st.sampled_from([1, 4])),
         step_model=MODEL,
         mode=mode,
         max_num_seqs=draw(st.integers(1, 12)),

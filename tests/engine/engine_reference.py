@@ -1,0 +1,359 @@
+"""A slow engine that keeps every sequence, every row and every KV block by itself: the rules once more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from farebox.engine.arrival import Arrival
+from farebox.engine.config import EngineConfig
+from farebox.events import Request, Share, Step
+from farebox.roofline.step_model import UNITS_PER_NS
+
+
+@dataclass(eq=False)
+class _Block:
+    key: tuple | None = None
+    owners: dict[tuple, int] = field(default_factory=dict)
+
+    def parts(self, label: tuple) -> int:
+        """What one owner has of it, in 2⁻²⁰: 1/sharers, rounded down, the rest to whoever came first."""
+        sharers = sum(self.owners.values())
+        part = 2**20 // sharers
+        return part * self.owners[label] + (2**20 - part * sharers if label == next(iter(self.owners)) else 0)
+
+
+class _Cache:
+    """Every KV block by itself: the free ones in a list, the next to be taken first, and the hashed ones by hash."""
+
+    def __init__(self, config: EngineConfig) -> None:
+        self.on = config.enable_prefix_caching
+        self.size = config.block_size
+        self.per_id = config.prefix_block_tokens // config.block_size
+        self.free = [_Block() for _ in range(config.kv_blocks - 1)]
+        self.all = list(self.free)
+        self.hashed: dict[tuple, _Block] = {}
+
+    def reach(self, seq: _Seq) -> int:
+        ids = seq.arrival.prefix_ids or ()
+        return min(len(ids) * self.per_id, seq.arrival.prompt_tokens // self.size) if self.on else 0
+
+    def key(self, seq: _Seq, number: int) -> tuple:
+        if number < self.reach(seq):
+            return seq.arrival.prefix_ids[number // self.per_id], number % self.per_id
+        return "own", seq.arrival.request_id, number
+
+    def hits(self, seq: _Seq) -> list[_Block]:
+        found = []
+        while len(found) < (seq.tokens - 1) // self.size and self.key(seq, len(found)) in self.hashed:
+            found.append(self.hashed[self.key(seq, len(found))])
+        return found
+
+    def take_hits(self, seq: _Seq) -> int:
+        """Returns how many of its tokens are there and were never computed by itself."""
+        seq.label = ("seq", seq.arrival.request_id)
+        seq.blocks = self.hits(seq)
+        for block in seq.blocks:
+            if not block.owners:
+                self.free.remove(block)
+            block.owners[seq.label] = block.owners.get(seq.label, 0) + 1
+        for block in self.all:  # what it does not find now it will not find later
+            if block.key is not None and block.key[:2] == ("own", seq.arrival.request_id):
+                del self.hashed[block.key]
+                block.key = None
+        seq.computed = len(seq.blocks) * self.size
+        fresh = max(0, seq.computed - seq.high_water)
+        seq.cached += fresh
+        return fresh
+
+    def grow(self, seq: _Seq, tokens: int) -> None:
+        while len(seq.blocks) * self.size < tokens:
+            block = self.free.pop(0)
+            if block.key is not None:
+                del self.hashed[block.key]
+            block.key, block.owners = None, {seq.label: 1}
+            seq.blocks.append(block)
+        for number in range(min(tokens // self.size, self.reach(seq))):
+            key, block = self.key(seq, number), seq.blocks[number]
+            if block.key is None and not seq.closed:
+                if key in self.hashed:
+                    seq.closed = True
+                else:
+                    block.key, self.hashed[key] = key, block
+
+    def release(self, seq: _Seq, keep: bool = False) -> None:
+        for number in reversed(range(len(seq.blocks))):
+            block = seq.blocks[number]
+            self.disown(block, seq.label)
+            if not block.owners:
+                self.free.append(block)
+            if keep and self.on and self.reach(seq) <= number < seq.computed // self.size:
+                block.key = self.key(seq, number)
+                self.hashed[block.key] = block
+        seq.blocks, seq.closed = [], False
+
+    def relabel(self, seq: _Seq, label: tuple) -> None:
+        for block in seq.blocks:
+            self.disown(block, seq.label)
+            block.owners[label] = block.owners.get(label, 0) + 1
+        seq.label = label
+
+    def parts(self, label: tuple) -> int:
+        return sum(block.parts(label) for block in self.all if label in block.owners)
+
+    @staticmethod
+    def disown(block: _Block, label: tuple) -> None:
+        block.owners[label] -= 1
+        if not block.owners[label]:
+            del block.owners[label]
+
+
+@dataclass
+class _Seq:
+    arrival: Arrival
+    output: int = 0
+    computed: int = 0
+    high_water: int = 0
+    blocks: list[_Block] = field(default_factory=list)
+    closed: bool = False
+    label: tuple[str, ...] = ()
+    cached: int = 0
+    preemptions: int = 0
+    scheduled_ns: int | None = None
+    first_token_ns: int | None = None
+    gpu: Fraction = field(default_factory=Fraction)
+
+    @property
+    def tokens(self) -> int:
+        return self.arrival.prompt_tokens + self.output
+
+    @property
+    def target(self) -> int:
+        a = self.arrival
+        return a.output_tokens if a.max_tokens is None else min(a.output_tokens, a.max_tokens)
+
+
+class ReferenceEngine:
+    """The rules once more, sequence by sequence and row by row; between steps it remembers nothing but those."""
+
+    def __init__(self, config: EngineConfig) -> None:
+        self.c = config
+        self.cache = _Cache(config)
+        self.waiting: list[_Seq] = []
+        self.running: list[_Seq] = []
+        self.steps: list[Step] = []
+        self.cells: list[list[Share]] = []
+        self.requests: list[Request] = []
+
+    def blocks(self, tokens: int) -> int:
+        return (tokens + self.c.block_size - 1) // self.c.block_size
+
+    @property
+    def free(self) -> int:
+        return len(self.cache.free)
+
+    @property
+    def seats(self) -> int:
+        return 1 if self.c.mode == "none" else min(self.c.max_num_seqs, self.c.max_num_batched_tokens)
+
+    def serve(self, arrivals: list[Arrival]) -> ReferenceEngine:
+        base = arrivals[0].arrived_ns
+        clock, end_of_last, coming = 0, base, list(arrivals)
+        while True:
+            now = base + clock // UNITS_PER_NS
+            while coming and coming[0].arrived_ns <= now:
+                self.arrive(_Seq(coming.pop(0)), now)
+            for seq in self.waiting + self.running:
+                if seq.arrival.abort_ns is not None and seq.arrival.abort_ns <= now:
+                    (self.running if seq in self.running else self.waiting).remove(seq)
+                    self.cache.release(seq)
+                    self.finish(seq, now, "abort")
+            rows, preemptions, held_by = getattr(self, f"schedule_{self.c.mode}")(now)
+            if not self.running:
+                wakes = [a.arrived_ns for a in coming[:1]]
+                if self.c.mode == "static" and self.waiting:
+                    wakes.append(self.deadline())
+                if not wakes:
+                    return self
+                clock = max(clock, (min(wakes) - base) * UNITS_PER_NS)
+                continue
+            units = self.step_units(rows)
+            clock += units
+            ended = base + clock // UNITS_PER_NS
+            self.tell(rows, preemptions, held_by, now, ended, end_of_last)
+            end_of_last = ended
+            self.advance(rows, now, ended)
+
+    def arrive(self, seq: _Seq, now: int) -> None:
+        if self.blocks(seq.arrival.prompt_tokens + seq.target) > self.c.kv_blocks - 1:
+            self.finish(seq, now, "rejected")
+        else:
+            self.waiting.append(seq)
+
+    def next_waiting(self) -> _Seq:
+        return min(self.waiting, key=lambda s: ["fast", "standard", "batch"].index(s.arrival.tier))
+
+    def schedule_continuous(self, now: int):
+        budget, rows, preemptions = self.c.max_num_batched_tokens, [], 0
+        index = 0
+        while index < len(self.running) and budget:
+            seq = self.running[index]
+            n = min(seq.tokens - seq.computed, budget)
+            while self.blocks(seq.computed + n) - len(seq.blocks) > self.free:
+                victim = self.running.pop()
+                self.cache.release(victim, keep=True)
+                victim.high_water = max(victim.high_water, victim.computed)
+                victim.computed = 0
+                victim.preemptions += 1
+                preemptions += 1
+                self.waiting.insert(0, victim)
+                if victim is seq:
+                    break
+            else:
+                self.cache.grow(seq, seq.computed + n)
+                rows.append((seq, n, 0))
+                budget -= n
+                index += 1
+                continue
+            break
+        held_by = None
+        while not preemptions and self.waiting and budget and len(self.running) < self.seats:
+            seq = self.next_waiting()
+            if self.blocks(seq.tokens) - sum(bool(b.owners) for b in self.cache.hits(seq)) > self.free:
+                break
+            fast = [s for s in self.running if s.arrival.tier == "fast"]
+            if self.c.fast_cap is not None and fast and len(self.running) >= self.c.fast_cap:
+                held_by = fast[0].arrival.tenant_id
+                break
+            self.waiting.remove(seq)
+            self.running.append(seq)
+            budget -= self.compute(seq, budget, rows)
+        return rows, preemptions, held_by
+
+    def compute(self, seq: _Seq, budget: int, rows: list) -> int:
+        fresh = 0 if seq.computed else self.cache.take_hits(seq)
+        n = min(seq.tokens - seq.computed, budget)
+        self.cache.grow(seq, seq.computed + n)
+        rows.append((seq, n, fresh))
+        return n
+
+    def deadline(self) -> int:
+        return min(s.arrival.arrived_ns for s in self.waiting) + self.c.batch_wait_ms * 1_000_000
+
+    def schedule_static(self, now: int):
+        if not self.running and self.waiting:
+            batch, rest, need = [], list(self.waiting), 0
+            rest.sort(key=lambda s: ["fast", "standard", "batch"].index(s.arrival.tier))
+            while rest and len(batch) < self.seats:
+                need += self.blocks(rest[0].arrival.prompt_tokens + rest[0].target)
+                if need > self.c.kv_blocks - 1:
+                    break
+                batch.append(rest.pop(0))
+            if rest or len(batch) == self.seats or now >= self.deadline():
+                self.running = batch
+                self.waiting = [s for s in self.waiting if s not in batch]
+        return self.everybodys_rows(), 0, None
+
+    def schedule_none(self, now: int):
+        if not self.running and self.waiting:
+            self.running = [self.next_waiting()]
+            self.waiting.remove(self.running[0])
+        return self.everybodys_rows(), 0, None
+
+    def everybodys_rows(self):
+        budget, rows = self.c.max_num_batched_tokens, []
+        for seq in self.running:
+            if budget:
+                budget -= self.compute(seq, budget, rows)
+        return rows
+
+    def step_units(self, rows) -> int:
+        attn = sum(self.c.step_model.attention(n, seq.computed) for seq, n, _ in rows)
+        return self.c.step_model.step(sum(n for _, n, _ in rows), attn)
+
+    def kind(self, seq: _Seq, position: int) -> tuple[str, str]:
+        if position < seq.high_water:
+            return "overhead", "prefill"
+        return "tenant", "prefill" if position < seq.arrival.prompt_tokens else "decode"
+
+    def tell(self, rows, preemptions, held_by, started, ended, end_of_last) -> None:
+        cells: dict[tuple, dict[str, int]] = {}
+        phases = {"prefill": [0, 0], "decode": [0, 0]}
+        labels = set()
+        for seq, n, fresh in rows:
+            kinds = [self.kind(seq, seq.computed + i) for i in range(n)]
+            attn = self.c.step_model.attention(n, seq.computed)
+            redone = kinds.count(("overhead", "prefill"))
+            redo_attn = attn * redone // n
+            for phase, (seqs, count) in phases.items():
+                mine = sum(k[1] == phase for k in kinds)
+                phases[phase] = [seqs + (mine > 0), count + mine]
+            for kind in dict.fromkeys(kinds):
+                key = (kind[0], seq.arrival.tenant_id, seq.arrival.tier, kind[1])
+                cell = cells.setdefault(key, dict.fromkeys(("seqs", "rows", "out", "cached", "attn", "parts"), 0))
+                over = kind[0] == "overhead"
+                cell["rows"] += kinds.count(kind)
+                cell["attn"] += redo_attn if over else attn - redo_attn
+                if over == (redone * 2 > n):
+                    cell["seqs"] += 1
+                    cell["parts"] += 0 if seq.label in labels else self.cache.parts(seq.label)
+                    labels.add(seq.label)
+                if not over:
+                    cell["cached"] += fresh
+                if kind == kinds[-1] and seq.computed + n == seq.tokens and seq.target:
+                    cell["out"] += 1
+        pair_count = sum(seq.computed + i + 1 for seq, n, _ in rows for i in range(n))
+        c, number, model = self.c, len(self.steps), self.c.step_model
+        shares, parts, told = [], 0, 0
+        for key, cell in sorted(cells.items()):
+            parts += cell["parts"]
+            block_ns = parts * (ended - started) // 2**20 - told
+            told += block_ns
+            shares.append(
+                Share(c.engine_id, c.run_id, number, started, *key, cell["seqs"], cell["rows"], cell["out"],
+                      cell["cached"], cell["attn"], block_ns, None)
+            )  # fmt: skip
+        self.cells.append(shares)
+        self.steps.append(
+            Step(
+                c.engine_id, c.run_id, number, started, ended - started, started - end_of_last, c.gpus, None, None,
+                len(self.running), len(self.waiting), phases["prefill"][0], phases["decode"][0], phases["prefill"][1],
+                phases["decode"][1], sum(cell["out"] for cell in cells.values()),
+                sum(fresh for _, _, fresh in rows),
+                sum(cell["rows"] for key, cell in cells.items() if key[0] == "overhead"), 0,
+                c.kv_blocks - 1 - self.free, c.kv_blocks - 1, preemptions, held_by,
+                model.flops(sum(n for _, n, _ in rows), pair_count),
+                model.bytes_read(sum(s.computed + n for s, n, _ in rows)), "step",
+            )
+        )  # fmt: skip
+
+    def advance(self, rows, started: int, ended: int) -> None:
+        model, total = self.c.step_model, sum(n for _, n, _ in rows)
+        for seq, n, _ in rows:
+            shared = Fraction(model.overhead, len(rows)) + Fraction(model.linear(total) * n, total)
+            seq.gpu += shared + model.attention(n, seq.computed)
+        for seq, n, _ in rows:
+            seq.computed += n
+            seq.scheduled_ns = started if seq.scheduled_ns is None else seq.scheduled_ns
+            sampled = seq.computed == seq.tokens and seq.target > 0
+            if sampled:
+                seq.output += 1
+                seq.first_token_ns = ended if seq.first_token_ns is None else seq.first_token_ns
+            if sampled and seq.output < seq.target and seq.label[0] == "seq":
+                self.cache.relabel(seq, ("group", seq.arrival.tenant_id, seq.arrival.tier))
+        for seq, _, _ in rows:
+            if seq.computed >= seq.arrival.prompt_tokens and seq.output == seq.target:
+                self.running.remove(seq)
+                self.cache.release(seq)
+                limit = seq.arrival.max_tokens
+                hit = limit is not None and seq.arrival.output_tokens >= limit
+                self.finish(seq, ended, "length" if hit else "stop")
+
+    def finish(self, seq: _Seq, at: int, reason: str) -> None:
+        a, c = seq.arrival, self.c
+        gpu_ns = int(seq.gpu / UNITS_PER_NS) * c.gpus
+        self.requests.append(
+            Request(a.request_id, c.engine_id, c.run_id, a.tenant_id, a.tier, c.model, a.arrived_ns, seq.scheduled_ns,
+                    seq.first_token_ns, at, a.prompt_tokens, seq.cached, seq.output, None, a.max_tokens, reason,
+                    seq.preemptions, a.prefix_ids, gpu_ns)
+        )  # fmt: skip
