@@ -15,7 +15,7 @@ from .sequence import Sequence
 from .waiting import WaitingQueue
 
 _Block = tuple[int, int]
-"""A prefix id, and which of its KV blocks."""
+"""A prefix id, and the number of a block of it in every sequence that has it."""
 
 
 def check_integrity(served: dict[str, Sequence], waiting: WaitingQueue, riders: Riders) -> None:
@@ -54,16 +54,17 @@ def _check_sums(decoders: Decoders, decoding: Iterable[Sequence]) -> None:
 
 def _check_cache(cache: PrefixCache, on_board: list[Sequence], own_blocks: int) -> None:
     """Every block is free, somebody's own, or shared by exactly those whose prefix reaches so far."""
-    sharers = Counter((block, seq.prefix.occupant) for seq in on_board for block in _blocks(cache, seq))
+    sharers = Counter(
+        (block, seq.prefix.occupant) for seq in on_board for block in _blocks(cache, seq.prefix.ids, 0, seq.prefix.held)
+    )
     _same("KV blocks in use", own_blocks + len({block for block, _ in sharers}), cache.used)
     _same("free KV blocks", sum(segment.size for segment in cache.queue), cache.free)
     counted: Counter[tuple[_Block, Occupant | None]] = Counter()
     parts: Counter[Occupant] = Counter()
-    free = {segment for segment in cache.queue if segment.key is not None}
+    free = {segment for segment in cache.queue if segment.ids}
     for segment in cache.segments:
-        _same(f"whether {segment.key} is free", segment in free, not segment.owners)
-        prefix_id, first = segment.key or (0, 0)
-        blocks = [(prefix_id, first + number) for number in range(segment.size)]
+        _same(f"whether prefix {segment.ids} is free", segment in free, not segment.owners)
+        blocks = _blocks(cache, segment.ids, segment.start, segment.start + segment.size)
         counted.update({(block, owner): count for block in blocks for owner, count in segment.owners.items()})
         parts.update(segment.parts())
     _same("sharers of the cached blocks", sharers, counted)
@@ -71,10 +72,10 @@ def _check_cache(cache: PrefixCache, on_board: list[Sequence], own_blocks: int) 
         _same("part of the shared blocks", parts[owner], kept)
 
 
-def _blocks(cache: PrefixCache, seq: Sequence) -> list[_Block]:
-    """The hashed blocks that a sequence holds."""
-    places = (divmod(number, cache.blocks_per_id) for number in range(seq.prefix.held))
-    return [(seq.prefix.ids[index], block) for index, block in places]
+def _blocks(cache: PrefixCache, ids: tuple[int, ...], start: int, end: int) -> list[_Block]:
+    """Blocks `start` to `end` of a sequence whose ids from `start` on are these."""
+    first = start // cache.blocks_per_id
+    return [(ids[number // cache.blocks_per_id - first], number) for number in range(start, end)]
 
 
 def _same(what: str, counted: object, kept: object) -> None:

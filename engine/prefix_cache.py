@@ -14,14 +14,18 @@ from .prefix import Occupant, Prefix
 
 
 class Segment:
-    """Neighbouring blocks with the same holders: of one prefix id, or blocks that nobody can find."""
+    """Neighbouring blocks of a sequence with the same holders.
 
-    __slots__ = ("key", "owners", "size")
+    They are blocks `start` to `start + size` of every sequence whose ids agree; without ids nobody can find them.
+    """
 
-    def __init__(self, key: tuple[int, int] | None, size: int) -> None:
-        self.key = key
-        """The prefix id, and which of its KV blocks is the first; None: not hashed."""
+    __slots__ = ("ids", "owners", "size", "start")
+
+    def __init__(self, size: int, ids: tuple[int, ...] = (), start: int = 0) -> None:
         self.size: int = size
+        self.ids = ids
+        """The prefix ids that its blocks belong to, perhaps more; the first one and `start` are its key."""
+        self.start = start
         self.owners: dict[Occupant, int] = {}
         """Who holds it, and how many sequences of theirs do, in the order in which they came."""
 
@@ -43,17 +47,27 @@ class Segment:
         self._count(occupant, -1)
 
     def _count(self, occupant: Occupant, change: int) -> None:
-        for owner, parts in self.parts().items():
-            owner.parts -= parts
-        self.owners[occupant] = self.owners.get(occupant, 0) + change
-        if not self.owners[occupant]:
-            del self.owners[occupant]
-        for owner, parts in self.parts().items():
-            owner.parts += parts
+        owners = self.owners
+        alone = not owners or (len(owners) == 1 and occupant in owners)
+        before = {} if alone else self.parts()
+        sharers = owners.get(occupant, 0) + change
+        if sharers:
+            owners[occupant] = sharers
+        else:
+            del owners[occupant]
+        if not alone:
+            for owner, parts in before.items():
+                owner.parts -= parts
+            for owner, parts in self.parts().items():
+                owner.parts += parts
+        elif sharers == 0:
+            occupant.parts -= self.size << PART_BITS
+        elif sharers == change:
+            occupant.parts += self.size << PART_BITS
 
 
 class PrefixCache(BlockPool):
-    """A block pool with one entry per prefix id (more where holders differ) and one queue of all free blocks.
+    """A block pool that keeps computed blocks in segments, and all free blocks in one queue.
 
     Each id stands for `prefix_block_tokens` tokens and for everything before them; a prompt's last id may stand for
     fewer. A block is hashed when its computation is scheduled. A computed copy of a cached block is not hashed.
@@ -65,7 +79,7 @@ class PrefixCache(BlockPool):
         super().__init__(total, block_size)
         self.blocks_per_id = prefix_block_tokens // block_size
         self._segments: dict[tuple[int, int], Segment] = {}
-        self._queue: OrderedDict[Segment, None] = OrderedDict({Segment(None, total): None})
+        self._queue: OrderedDict[Segment, None] = OrderedDict({Segment(total): None})
         """Free blocks, the next to be taken first; within a segment from its tail."""
 
     @property
@@ -93,8 +107,8 @@ class PrefixCache(BlockPool):
             segment.size -= taken
             if not segment.size:
                 del self._queue[segment]
-                if segment.key is not None:
-                    del self._segments[segment.key]
+                if segment.ids:
+                    del self._segments[segment.ids[0], segment.start]
 
     def release(self, prefix: Prefix, blocks: int, full: int = 0) -> None:
         """See `BlockPool`."""
@@ -102,8 +116,8 @@ class PrefixCache(BlockPool):
         kept = max(0, full - prefix.reach)
         copies = min(own, prefix.reach - prefix.held)
         if kept:
-            prefix.own = Segment(None, kept)
-        for segment in (Segment(None, own - kept - copies), prefix.own, Segment(None, copies)):
+            prefix.own = Segment(kept)
+        for segment in (Segment(own - kept - copies), prefix.own, Segment(copies)):
             if segment is not None and segment.size:
                 self._queue[segment] = None
         self.free += own
@@ -144,16 +158,16 @@ class PrefixCache(BlockPool):
 
     def publish(self, prefix: Prefix, full: int) -> None:
         """See `BlockPool`."""
-        end, occupant = min(full, prefix.reach), prefix.occupant
-        while prefix.held < end and occupant is not None and not prefix.closed:
-            number, start = divmod(prefix.held, self.blocks_per_id)
-            key = prefix.ids[number], start
-            if key in self._segments:
-                prefix.closed = True
-                break
-            segment = self._segments[key] = Segment(key, min(self.blocks_per_id - start, end - prefix.held))
-            segment.enter(occupant)
-            prefix.held += segment.size
+        start, end = prefix.held, min(full, prefix.reach)
+        if start >= end or prefix.closed or prefix.occupant is None:
+            return
+        ids = prefix.ids[start // self.blocks_per_id : -(-end // self.blocks_per_id)]
+        if (ids[0], start) in self._segments:
+            prefix.closed = True
+            return
+        segment = self._segments[ids[0], start] = Segment(end - start, ids, start)
+        segment.enter(prefix.occupant)
+        prefix.held = end
 
     def hand_over(self, prefix: Prefix, occupant: Occupant) -> None:
         """See `BlockPool`."""
@@ -167,19 +181,25 @@ class PrefixCache(BlockPool):
     def _find(self, prefix: Prefix, most: int) -> list[tuple[Segment, int]]:
         """The longest cached head of at most `most` blocks: segments, and how many blocks of each."""
         found: list[tuple[Segment, int]] = []
-        for prefix_id in prefix.ids:
-            wanted, start = min(self.blocks_per_id, most), 0
-            while start < wanted:
-                segment = self._segments.get((prefix_id, start))
-                if segment is None:
-                    return found
-                size = min(segment.size, wanted - start)
-                found.append((segment, size))
-                start += size
-            most -= wanted
-            if not most:
+        at = 0
+        while at < most:
+            first = at // self.blocks_per_id
+            segment = self._segments.get((prefix.ids[first], at))
+            if segment is None:
+                break
+            size = min(segment.size, most - at, self._agreeing(segment, prefix.ids[first : first + len(segment.ids)]))
+            found.append((segment, size))
+            at += size
+            if size < segment.size:
                 break
         return found
+
+    def _agreeing(self, segment: Segment, ids: tuple[int, ...]) -> int:
+        """Blocks of a segment that belong to these ids, of which the first is its own first one."""
+        if ids == segment.ids:
+            return segment.size
+        agreeing = next((n for n, (a, b) in enumerate(zip(ids, segment.ids, strict=False)) if a != b), len(ids))
+        return (segment.start // self.blocks_per_id + agreeing) * self.blocks_per_id - segment.start
 
     def _holding(self, prefix: Prefix) -> list[Segment]:
         """What a sequence holds, in order."""
@@ -187,11 +207,11 @@ class PrefixCache(BlockPool):
 
     def _split(self, segment: Segment, size: int) -> Segment:
         """Make the first `size` blocks of a segment one of their own; the rest keeps its place in the queue."""
-        prefix_id, start = segment.key or (0, 0)
-        head = Segment((prefix_id, start), size)
+        head = Segment(size, segment.ids, segment.start)
         head.owners.update(segment.owners)
-        segment.key = prefix_id, start + size
-        segment.size -= size
-        self._segments[prefix_id, start] = head
-        self._segments[segment.key] = segment
+        at = segment.start + size
+        segment.ids = segment.ids[at // self.blocks_per_id - segment.start // self.blocks_per_id :]
+        segment.start, segment.size = at, segment.size - size
+        self._segments[head.ids[0], head.start] = head
+        self._segments[segment.ids[0], segment.start] = segment
         return head

@@ -163,11 +163,11 @@ class ReferenceEngine:
             now = base + clock // UNITS_PER_NS
             while coming and coming[0].arrived_ns <= now:
                 self.arrive(_Seq(coming.pop(0)), now)
-            for seq in self.waiting + self.running:
-                if seq.arrival.abort_ns is not None and seq.arrival.abort_ns <= now:
-                    (self.running if seq in self.running else self.waiting).remove(seq)
-                    self.cache.release(seq)
-                    self.finish(seq, now, "abort")
+            gone = [s for s in self.waiting + self.running if s.arrival.abort_ns is not None and s.arrival.abort_ns <= now]
+            for seq in sorted(gone, key=lambda s: (s.arrival.abort_ns, s.arrival.request_id)):
+                (self.running if seq in self.running else self.waiting).remove(seq)
+                self.cache.release(seq)
+                self.finish(seq, now, "abort")
             rows, preemptions, held_by = getattr(self, f"schedule_{self.c.mode}")(now)
             if not self.running:
                 wakes = [a.arrived_ns for a in coming[:1]]
