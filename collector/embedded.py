@@ -12,7 +12,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from ..engine.arrival import Arrival
-from ..engine.config import EngineConfig, Mode
+from ..engine.config import EngineConfig, Mode, Policy
 from ..engine.engine import Engine
 from ..engine.pace import Pace
 from ..engine.replay import replay
@@ -32,6 +32,7 @@ class EmbeddedEngine:
 
     replica: Replica
     mode: Mode = "continuous"
+    scheduling_policy: Policy = "fcfs"
     max_num_seqs: int = 256
     max_num_batched_tokens: int = 8192
     enable_prefix_caching: bool = False
@@ -47,6 +48,7 @@ class EmbeddedEngine:
                 replica,
                 engine_id=self.engine_id or f"embedded-{replica.gpu.name}-{replica.model.name}",
                 mode=self.mode,
+                scheduling_policy=self.scheduling_policy,
                 max_num_seqs=self.max_num_seqs,
                 max_num_batched_tokens=self.max_num_batched_tokens,
                 enable_prefix_caching=self.enable_prefix_caching,

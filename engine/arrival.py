@@ -25,6 +25,8 @@ class Arrival(NamedTuple):
     """Ids of the prompt's prefix blocks; None: not known."""
     abort_ns: int | None = None
     """When the client hangs up if it is not served by then; None: it waits."""
+    priority: int | None = None
+    """Its rank under the policy `priority`, lower ones first; None: its tier's."""
 
     @property
     def target_tokens(self) -> int:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from .errors import IntegrityError
-from .prefix import Occupant, Prefix
+from .prefix import Prefix
+from .segment import Occupant
 
 
 class Hits(NamedTuple):

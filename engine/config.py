@@ -5,13 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, Self, get_args
 
-from ..events import Run
+from ..events import Run, Tier
 from ..roofline import Replica
 from ..roofline.step_model import StepModel
+from .arrival import Arrival
 
 Mode = Literal["continuous", "static", "none"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 BLOCK_SIZE = 16
+Policy = Literal["fcfs", "priority"]
+TIER_RANKS: dict[Tier, int] = {"fast": -1, "standard": 0, "batch": 1}
+POLICIES: tuple[Policy, ...] = get_args(Policy)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +39,8 @@ class EngineConfig:
     """Bytes of one block over all GPUs."""
     step_model: StepModel
     mode: Mode = "continuous"
+    scheduling_policy: Policy = "fcfs"
+    """fcfs: first come, first served within a tier, the newest rider is put off. priority: by rank in both."""
     max_num_seqs: int = 256
     """Seats: the most sequences in one step."""
     max_num_batched_tokens: int = 8192
@@ -54,6 +60,8 @@ class EngineConfig:
     def __post_init__(self) -> None:
         if self.mode not in MODES:
             raise ValueError(f"mode {self.mode!r} is not one of {', '.join(MODES)}")
+        if self.scheduling_policy not in POLICIES:
+            raise ValueError(f"scheduling_policy {self.scheduling_policy!r} is not one of {', '.join(POLICIES)}")
         floors = {"gpus": 1, "max_num_seqs": 1, "max_num_batched_tokens": 1, "block_size": 1, "kv_blocks": 2}
         for name, floor in (floors | {"block_bytes": 1, "batch_wait_ms": 0}).items():
             if getattr(self, name) < floor:
@@ -89,6 +97,12 @@ class EngineConfig:
             step_model=replica.step_model(),
             **options,
         )
+
+    def rank(self, arrival: Arrival) -> int:
+        """Where a request queues: lower ranks first. The tier decides, unless the policy minds a priority."""
+        if self.scheduling_policy == "priority" and arrival.priority is not None:
+            return arrival.priority
+        return TIER_RANKS[arrival.tier]
 
     @property
     def seats(self) -> int:

@@ -14,7 +14,7 @@ from operator import attrgetter
 
 from ..events import DecodeGroup, Tier
 from .cell import CellKey
-from .prefix import Occupant
+from .segment import Occupant
 from .sequence import Sequence
 
 

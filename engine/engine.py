@@ -42,6 +42,7 @@ class Engine:
         self._scheduler = scheduler_for(config, self._waiting, self._riders)
         self._recorder = Recorder(config, sink, started_ns, load_ns)
         self._can_leap = self._recorder.can_leap
+        self._arrivals = 0
         self._served: dict[str, Sequence] = {}
         self._hang_ups: list[tuple[int, str]] = []
         self._rode = 0
@@ -83,7 +84,9 @@ class Engine:
             )
         if arrival.request_id in self._served:
             raise ValueError(f"request {arrival.request_id} is being served already")
-        seq = Sequence(arrival, self._pool.prefix(arrival.prompt_tokens, arrival.prefix_ids))
+        prefix = self._pool.prefix(arrival.prompt_tokens, arrival.prefix_ids)
+        seq = Sequence(arrival, prefix, self._arrivals, self.config.rank(arrival))
+        self._arrivals += 1
         if self._pool.blocks_for(seq.most_tokens) > self._pool.total:
             self._recorder.request(seq, self._now_ns, "rejected")
             return

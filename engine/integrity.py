@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from .cell import CellKey
 from .decoders import Decoders
 from .errors import IntegrityError
-from .prefix import Occupant
 from .prefix_cache import PrefixCache
 from .riders import Riders
+from .segment import Occupant
 from .sequence import Sequence
 from .waiting import WaitingQueue
 

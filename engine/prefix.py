@@ -2,20 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from .prefix_cache import Segment
-
-
-class Occupant:
-    """Somebody whose KV blocks are added up: a sequence that prefills, or all who decode for one tenant and tier."""
-
-    __slots__ = ("parts",)
-
-    def __init__(self) -> None:
-        self.parts = 0
-        """Its part of the hashed blocks that it holds, in 2⁻²⁰ blocks: one of n sharers has an n-th of a block."""
+from .segment import Occupant, Segment
 
 
 class Prefix:

@@ -8,62 +8,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-from ..events import PART_BITS
 from .block_pool import BlockPool, Hits
-from .prefix import Occupant, Prefix
-
-
-class Segment:
-    """Neighbouring blocks of a sequence with the same holders.
-
-    They are blocks `start` to `start + size` of every sequence whose ids agree; without ids nobody can find them.
-    """
-
-    __slots__ = ("ids", "owners", "size", "start")
-
-    def __init__(self, size: int, ids: tuple[int, ...] = (), start: int = 0) -> None:
-        self.size: int = size
-        self.ids = ids
-        """The prefix ids that its blocks belong to, perhaps more; the first one and `start` are its key."""
-        self.start = start
-        self.owners: dict[Occupant, int] = {}
-        """Who holds it, and how many sequences of theirs do, in the order in which they came."""
-
-    def parts(self) -> dict[Occupant, int]:
-        """What every owner has of its blocks, in 2⁻²⁰ blocks: 1/sharers, rounded down, the rest to the first."""
-        part, rest = divmod(1 << PART_BITS, sum(self.owners.values()) or 1)
-        parts = {owner: self.size * part * sharers for owner, sharers in self.owners.items()}
-        for first in self.owners:
-            parts[first] += self.size * rest
-            break
-        return parts
-
-    def enter(self, occupant: Occupant) -> None:
-        """One more sequence of an occupant holds it."""
-        self._count(occupant, 1)
-
-    def leave(self, occupant: Occupant) -> None:
-        """One sequence of an occupant holds it no longer."""
-        self._count(occupant, -1)
-
-    def _count(self, occupant: Occupant, change: int) -> None:
-        owners = self.owners
-        alone = not owners or (len(owners) == 1 and occupant in owners)
-        before = {} if alone else self.parts()
-        sharers = owners.get(occupant, 0) + change
-        if sharers:
-            owners[occupant] = sharers
-        else:
-            del owners[occupant]
-        if not alone:
-            for owner, parts in before.items():
-                owner.parts -= parts
-            for owner, parts in self.parts().items():
-                owner.parts += parts
-        elif sharers == 0:
-            occupant.parts -= self.size << PART_BITS
-        elif sharers == change:
-            occupant.parts += self.size << PART_BITS
+from .prefix import Prefix
+from .segment import Occupant, Segment
 
 
 class PrefixCache(BlockPool):
@@ -175,8 +122,7 @@ class PrefixCache(BlockPool):
         if before is None or before is occupant:
             return
         for segment in self._holding(prefix):
-            segment.leave(before)
-            segment.enter(occupant)
+            segment.pass_on(before, occupant)
 
     def _find(self, prefix: Prefix, most: int) -> list[tuple[Segment, int]]:
         """The longest cached head of at most `most` blocks: segments, and how many blocks of each."""

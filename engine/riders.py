@@ -46,6 +46,11 @@ class Riders:
         return self.running[next(reversed(self.running))]
 
     @property
+    def last(self) -> Sequence:
+        """Who has the worst rank, and of those the latest arrival."""
+        return max(self.running.values(), key=lambda seq: (seq.rank, seq.number))
+
+    @property
     def fast(self) -> Sequence | None:
         """The fast request that has been on board longest; None: there is none."""
         return next(iter(self._fast.values()), None)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .arrival import Arrival
-from .prefix import Occupant, Prefix
+from .prefix import Prefix
+from .segment import Occupant
 
 if TYPE_CHECKING:
     from .decoders import Decoders
@@ -32,14 +33,20 @@ class Sequence:
         "num_computed",
         "num_output",
         "num_preemptions",
+        "number",
         "occupant",
         "prefix",
+        "rank",
         "scheduled_ns",
         "target",
     )
 
-    def __init__(self, arrival: Arrival, prefix: Prefix) -> None:
+    def __init__(self, arrival: Arrival, prefix: Prefix, number: int, rank: int) -> None:
         self.arrival = arrival
+        self.number = number
+        """Which arrival of the engine it was."""
+        self.rank = rank
+        """Lower ones go first."""
         self.prefix = prefix
         self.occupant = Occupant()
         """Its account of shared blocks until it decodes."""

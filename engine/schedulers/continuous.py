@@ -10,6 +10,8 @@ from .scheduler import Schedule, Scheduler, Steady
 class ContinuousScheduler(Scheduler):
     """Running sequences first, then waiting ones while token budget, seats and KV blocks allow.
 
+    When KV blocks are short, the newest rider is put off, or under the policy `priority` the one of the worst rank and
+    latest arrival, until the rows of the others fit: a step that puts somebody off computes a row of all who stay.
     There are no phases: everybody's rows are what it has not computed yet, clipped to the budget. Every decoder gets
     its row in every step, since nobody boards without a row left in the budget.
     """
@@ -36,10 +38,10 @@ class ContinuousScheduler(Scheduler):
         return None if fast is None else Steady(spare, fast.arrival.tenant_id)
 
     def _make_room(self) -> int:
-        """Preempt the newest riders until the others' next rows fit into the KV cache."""
+        """Preempt riders until the others' next rows fit into the KV cache."""
         preemptions = 0
         while self._blocks_needed() > self.riders.pool.free:
-            seq = self.riders.newest
+            seq = self.riders.newest if self.config.scheduling_policy == "fcfs" else self.riders.last
             self.riders.put_off(seq)
             self.waiting.put_back(seq)
             preemptions += 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import strategies as st
@@ -91,35 +92,28 @@ class CheckedEngine(Engine):
 
 @st.composite
 def workloads(draw, aborts: bool = True) -> list[Arrival]:
-    """Up to forty requests within a fraction of a second: crowded enough for small caches."""
-    count = draw(st.integers(1, 40))
+    """Up to forty requests within a fraction of a second: crowded enough for small caches, many prompts begin alike."""
+    count, rng = draw(st.integers(1, 40)), Random(draw(st.integers(0, 2**32 - 1)))
     at_ns, arrivals = START_NS, []
     for number in range(count):
-        at_ns += draw(st.sampled_from([0, 0, 1, 333_333, 7_000_001, 90_000_000]))
-        output = draw(st.integers(0, 60))
-        patience = draw(st.one_of(st.none(), st.integers(0, 300_000_000))) if aborts else None
+        at_ns += rng.choice([0, 0, 1, 333_333, 7_000_001, 90_000_000])
+        turns = [rng.choice("0001") for _ in range(rng.randint(0, 10))]
+        ids = tuple(int("1" + "".join(turns[: end + 1]), 2) for end in range(len(turns)))
         arrivals.append(
             Arrival(
                 f"{number:02d}",
-                draw(st.sampled_from(["a", "b", "c"])),
-                draw(st.sampled_from(["fast", "standard", "standard", "batch"])),
+                rng.choice("abc"),
+                rng.choice(["fast", "standard", "standard", "batch"]),
                 at_ns,
-                draw(st.integers(1, 150)),
-                output,
-                draw(st.one_of(st.none(), st.integers(0, 70))),
-                _prefix_ids(draw),
-                None if patience is None else at_ns + patience,
+                rng.randint(1, 150),
+                rng.randint(0, 60),
+                rng.choice([None, rng.randint(0, 70)]),
+                rng.choice([None, ids, ids, ids]),
+                at_ns + rng.randint(0, 300_000_000) if aborts and rng.random() < 0.3 else None,
+                rng.choice([None, None, 0, -3, 5]),
             )
         )
     return arrivals
-
-
-def _prefix_ids(draw) -> tuple[int, ...] | None:
-    """A path in a tree of prompts: equal ids, equal beginnings."""
-    turns = draw(st.none() | st.lists(st.sampled_from([0, 0, 0, 1]), max_size=8))
-    if turns is None:
-        return None
-    return tuple(int("1" + "".join(map(str, turns[: end + 1])), 2) for end in range(len(turns)))
 
 
 @st.composite
@@ -128,10 +122,11 @@ def configs(draw) -> EngineConfig:
     block_size = draw(st.sampled_from([1, 4, 16]))
     return config_of(
         mode=mode,
+        scheduling_policy=draw(st.sampled_from(["fcfs", "fcfs", "priority"])),
         enable_prefix_caching=draw(st.booleans()),
         prefix_block_tokens=block_size * draw(st.sampled_from([1, 1, 3, 8])),
         gpus=draw(st.sampled_from([1, 2])),
-        kv_blocks=draw(st.integers(2, 60)),
+        kv_blocks=1 + draw(st.integers(1, 60)) * draw(st.sampled_from([1, 16 // block_size])),
         block_size=block_size,
         max_num_seqs=draw(st.integers(1, 12)),
         max_num_batched_tokens=draw(st.integers(1, 120)),

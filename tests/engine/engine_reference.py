@@ -111,6 +111,7 @@ class _Cache:
 @dataclass
 class _Seq:
     arrival: Arrival
+    number: int
     output: int = 0
     computed: int = 0
     high_water: int = 0
@@ -162,8 +163,10 @@ class ReferenceEngine:
         while True:
             now = base + clock // UNITS_PER_NS
             while coming and coming[0].arrived_ns <= now:
-                self.arrive(_Seq(coming.pop(0)), now)
-            gone = [s for s in self.waiting + self.running if s.arrival.abort_ns is not None and s.arrival.abort_ns <= now]
+                self.arrive(_Seq(coming.pop(0), -len(coming)), now)
+            gone = [
+                s for s in self.waiting + self.running if s.arrival.abort_ns is not None and s.arrival.abort_ns <= now
+            ]
             for seq in sorted(gone, key=lambda s: (s.arrival.abort_ns, s.arrival.request_id)):
                 (self.running if seq in self.running else self.waiting).remove(seq)
                 self.cache.release(seq)
@@ -191,22 +194,31 @@ class ReferenceEngine:
             self.waiting.append(seq)
 
     def next_waiting(self) -> _Seq:
-        return min(self.waiting, key=lambda s: ["fast", "standard", "batch"].index(s.arrival.tier))
+        return min(self.waiting, key=self.rank)
+
+    def rank(self, seq: _Seq) -> int:
+        tier = ["fast", "standard", "batch"].index(seq.arrival.tier) - 1
+        priority = seq.arrival.priority if self.c.scheduling_policy == "priority" else None
+        return tier if priority is None else priority
+
+    def victim(self) -> _Seq:
+        if self.c.scheduling_policy == "fcfs":
+            return self.running[-1]
+        return max(self.running, key=lambda s: (self.rank(s), s.number))
 
     def schedule_continuous(self, now: int):
         budget, rows, preemptions = self.c.max_num_batched_tokens, [], 0
+        while self.c.scheduling_policy == "priority" and self.shortage() > 0:
+            self.put_off(self.victim())
+            preemptions += 1
         index = 0
         while index < len(self.running) and budget:
             seq = self.running[index]
             n = min(seq.tokens - seq.computed, budget)
             while self.blocks(seq.computed + n) - len(seq.blocks) > self.free:
-                victim = self.running.pop()
-                self.cache.release(victim, keep=True)
-                victim.high_water = max(victim.high_water, victim.computed)
-                victim.computed = 0
-                victim.preemptions += 1
+                victim = self.victim()
+                self.put_off(victim)
                 preemptions += 1
-                self.waiting.insert(0, victim)
                 if victim is seq:
                     break
             else:
@@ -237,13 +249,30 @@ class ReferenceEngine:
         rows.append((seq, n, fresh))
         return n
 
+    def shortage(self) -> int:
+        """Blocks that the next rows of all who ride need beyond those free."""
+        budget, need = self.c.max_num_batched_tokens, -self.free
+        for seq in self.running:
+            n = min(seq.tokens - seq.computed, budget)
+            need += self.blocks(seq.computed + n) - len(seq.blocks)
+            budget -= n
+        return need
+
+    def put_off(self, seq: _Seq) -> None:
+        self.running.remove(seq)
+        self.cache.release(seq, keep=True)
+        seq.high_water = max(seq.high_water, seq.computed)
+        seq.computed = 0
+        seq.preemptions += 1
+        self.waiting.insert(0, seq)
+
     def deadline(self) -> int:
         return min(s.arrival.arrived_ns for s in self.waiting) + self.c.batch_wait_ms * 1_000_000
 
     def schedule_static(self, now: int):
         if not self.running and self.waiting:
             batch, rest, need = [], list(self.waiting), 0
-            rest.sort(key=lambda s: ["fast", "standard", "batch"].index(s.arrival.tier))
+            rest.sort(key=self.rank)
             while rest and len(batch) < self.seats:
                 need += self.blocks(rest[0].arrival.prompt_tokens + rest[0].target)
                 if need > self.c.kv_blocks - 1:

@@ -40,7 +40,7 @@ def azure_file(tmp_path: Path, *rows: str, header: str = HEADER, newline: str = 
 )
 def test_azure_timestamps_are_exact(tmp_path, stamp, ns):
     (arrival,) = azure.read(azure_file(tmp_path, f"{stamp},374,44"), "code")
-    assert arrival == ("code-1", "code", "standard", ns, 374, 44, None, None, None)
+    assert arrival == ("code-1", "code", "standard", ns, 374, 44, None, None, None, None)
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
@@ -109,8 +109,8 @@ def test_mooncake_lines(tmp_path):
     ]
     path = written(tmp_path, "trace.jsonl", "\r\n".join(lines))
     first, second = mooncake.read(path, "m", start_ns=T0)
-    assert first == ("m-2", "m", "standard", T0 + 5_000_000, 1, 0, None, None, None)
-    assert second == ("m-1", "m", "standard", T0 + 27_000_000, 6758, 500, None, (0, 1, 14), None)
+    assert first == ("m-2", "m", "standard", T0 + 5_000_000, 1, 0, None, None, None, None)
+    assert second == ("m-1", "m", "standard", T0 + 27_000_000, 6758, 500, None, (0, 1, 14), None, None)
 
 
 @pytest.mark.parametrize(
