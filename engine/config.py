@@ -9,6 +9,7 @@ from ..events import Run, Tier
 from ..roofline import Replica
 from ..roofline.step_model import StepModel
 from .arrival import Arrival
+from .speculation import PER_MILLION, Speculation
 
 Mode = Literal["continuous", "static", "none"]
 MODES: tuple[Mode, ...] = get_args(Mode)
@@ -51,6 +52,8 @@ class EngineConfig:
     """Whether computed blocks are found again by the ids of their prefix."""
     prefix_block_tokens: int = 512
     """Tokens that one prefix id stands for, a whole number of KV blocks."""
+    speculation: Speculation | None = None
+    """Speculative decoding; None: one row and one token per sequence and step."""
     batch_wait_ms: int = 50
     """Mode static: how long the first waiting request waits for company."""
     fast_cap: int | None = None
@@ -70,6 +73,11 @@ class EngineConfig:
             raise ValueError(f"fast_cap is {self.fast_cap}; it must be at least 1")
         if self.fast_cap is not None and self.mode != "continuous":
             raise ValueError(f"fast_cap needs mode continuous, not {self.mode}")
+        if (speculation := self.speculation) is not None:
+            if speculation.num_speculative_tokens < 1:
+                raise ValueError("speculation needs at least 1 drafted token per step")
+            if not 0 <= speculation.accepted_per_million <= PER_MILLION:
+                raise ValueError("the acceptance rate of drafted tokens must be between 0 and 1")
         if self.enable_prefix_caching and (self.prefix_block_tokens < 1 or self.prefix_block_tokens % self.block_size):
             tokens = self.prefix_block_tokens
             raise ValueError(f"prefix_block_tokens is {tokens}; it must be a multiple of block_size {self.block_size}")
@@ -108,6 +116,11 @@ class EngineConfig:
     def seats(self) -> int:
         """The most sequences on board: every one of them needs a row in each step."""
         return 1 if self.mode == "none" else min(self.max_num_seqs, self.max_num_batched_tokens)
+
+    @property
+    def lookahead(self) -> int:
+        """Tokens beyond its newest one that a sequence needs KV slots for: what is drafted."""
+        return 0 if self.speculation is None else self.speculation.num_speculative_tokens
 
     @property
     def usable_blocks(self) -> int:

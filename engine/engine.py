@@ -37,7 +37,7 @@ class Engine:
         self._token_units = config.step_model.attention(1, 0)
         self._pool = _pool_of(config)
         self._decoders = Decoders(config.block_size, self._token_units)
-        self._riders = Riders(self._pool, self._decoders)
+        self._riders = Riders(self._pool, self._decoders, config.speculation)
         self._waiting = WaitingQueue()
         self._scheduler = scheduler_for(config, self._waiting, self._riders)
         self._recorder = Recorder(config, sink, started_ns, load_ns)
@@ -87,7 +87,9 @@ class Engine:
         prefix = self._pool.prefix(arrival.prompt_tokens, arrival.prefix_ids)
         seq = Sequence(arrival, prefix, self._arrivals, self.config.rank(arrival))
         self._arrivals += 1
-        if self._pool.blocks_for(seq.most_tokens) > self._pool.total:
+        if self.config.speculation is not None:
+            seq.draft_key = self.config.speculation.key(arrival.request_id)
+        if self._pool.blocks_for(seq.most_tokens + self.config.lookahead) > self._pool.total:
             self._recorder.request(seq, self._now_ns, "rejected")
             return
         self._served[seq.request_id] = seq
@@ -221,12 +223,13 @@ class Engine:
         linear = units - load.attn - self.config.step_model.overhead
         overhead = self.config.step_model.overhead // load.seqs
         done = self._decoders.advance(overhead + linear // load.rows)
-        for (seq, rows, _), attn in zip(chunks, load.chunk_attn, strict=True):
-            seq.gpu_units += overhead + linear * rows // load.rows + attn
-            seq.num_computed += rows
+        for chunk, attn in zip(chunks, load.chunk_attn, strict=True):
+            seq, completes, output_tokens = chunk.seq, chunk.completes, chunk.output_tokens
+            seq.gpu_units += overhead + linear * chunk.rows // load.rows + attn
+            seq.num_computed += chunk.rows - chunk.drafts + chunk.accepted
             if seq.scheduled_ns is None:
                 seq.scheduled_ns = started_ns
-            if seq.num_computed == seq.num_tokens and self._sample(seq):
+            if completes and self._sample(seq, output_tokens):
                 done.append(seq)
         self._get_off(done)
 
@@ -235,11 +238,10 @@ class Engine:
             self._riders.leave(seq)
             self._end(seq, seq.arrival.natural_end)
 
-    def _sample(self, seq: Sequence) -> bool:
-        """Sample the token after a completed prefill. Returns whether it was the last."""
-        if seq.target:
-            seq.num_output += 1
-        if seq.num_output == 1:
+    def _sample(self, seq: Sequence, output_tokens: int) -> bool:
+        """Keep what a chunk that reached the newest token yields. Returns whether that was the last of it."""
+        seq.num_output += output_tokens
+        if seq.num_output and seq.first_token_ns is None:
             seq.first_token_ns = self._now_ns
         if seq.num_output == seq.target:
             return True

@@ -28,7 +28,7 @@ def check_integrity(served: dict[str, Sequence], waiting: WaitingQueue, riders: 
     _same("riders", [s for s in on_board if s.decoding_in is None], riders.prefilling)
     _same("KV blocks of those who wait", sum(seq.blocks + seq.prefix.held for seq in queued), 0)
     for seq in on_board:
-        _same(f"KV blocks of {seq.request_id}", riders.pool.blocks_for(seq.num_computed), seq.blocks)
+        _check_tokens(seq, riders)
     for seq in decoding:
         _same(f"tokens left of {seq.request_id}", seq.num_tokens - seq.num_computed, 1)
     _check_sums(riders.decoders, decoding)
@@ -37,6 +37,15 @@ def check_integrity(served: dict[str, Sequence], waiting: WaitingQueue, riders: 
         _check_cache(riders.pool, on_board, own_blocks)
     else:
         _same("KV blocks in use", own_blocks, riders.pool.used)
+
+
+def _check_tokens(seq: Sequence, riders: Riders) -> None:
+    """A rider has a token to compute and one to sample, and KV blocks for what it has, at most for drafts besides."""
+    lookahead = 0 if riders.speculation is None else riders.speculation.num_speculative_tokens
+    fewest, most = (riders.pool.blocks_for(seq.num_computed + more) for more in (0, lookahead))
+    _same(f"KV blocks of {seq.request_id}", min(max(seq.blocks, fewest), most), seq.blocks)
+    _same(f"whether {seq.request_id} has tokens to compute", seq.num_computed < seq.num_tokens, True)
+    _same(f"whether {seq.request_id} has tokens to sample", seq.num_output < max(1, seq.target), True)
 
 
 def _check_sums(decoders: Decoders, decoding: Iterable[Sequence]) -> None:

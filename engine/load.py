@@ -29,13 +29,17 @@ class Load:
     prefill_rows: int
     cached_tokens: int
     recomputed_rows: int
+    rejected_rows: int
     chunk_attn: list[int]
     """Attention of each chunk, in the schedule's order."""
     cells: dict[CellKey, Cell]
 
     @classmethod
     def of(cls, riders: Riders, chunks: list[Chunk], model: StepModel, token_units: int) -> Load:
-        """Weigh a step of one row of every decoder and of `chunks`; a decode row costs `token_units` per token seen."""
+        """Weigh a step of one row of every decoder and of `chunks`; a decode row costs `token_units` per token seen.
+
+        What drafting for a sequence costs is counted with its attention: it depends on nobody else's rows.
+        """
         n, seen = riders.decoders.seqs, riders.decoders.seen
         cells = {
             group.cell_key: Cell(
@@ -48,15 +52,15 @@ class Load:
             for group in riders.decoders.active
         }
         on_board, blocks = len(riders.running), riders.pool.used
-        load = cls(on_board, blocks, n, n, token_units * seen, seen, seen, n, n, n, 0, 0, 0, 0, [], cells)
-        for chunk in chunks:
-            load._add(chunk, model)
+        load = cls(on_board, blocks, n, n, token_units * seen, seen, seen, n, n, n, 0, 0, 0, 0, 0, [], cells)
+        drafting = [0] * len(chunks) if riders.speculation is None else riders.speculation.draft_units(chunks)
+        for chunk, draft_units in zip(chunks, drafting, strict=True):
+            load._add(chunk, model, draft_units)
         return load
 
-    def _add(self, chunk: Chunk, model: StepModel) -> None:
-        seq, rows, cached_tokens = chunk
-        attn = model.attention(rows, seq.num_computed)
-        sampled = 1 if chunk.completes and seq.target else 0
+    def _add(self, chunk: Chunk, model: StepModel, draft_units: int) -> None:
+        seq, rows = chunk.seq, chunk.rows
+        attn = model.attention(rows, seq.num_computed) + draft_units
         recomputed = min(rows, max(0, seq.high_water - seq.num_computed))
         phase = _phase_of_new_rows(seq)
         decodes = rows - recomputed if phase == "decode" else 0
@@ -67,8 +71,9 @@ class Load:
         self.chunk_attn.append(attn)
         self.row_pairs += pairs(rows, seq.num_computed)
         self.seen += seq.num_computed + rows
-        self.output_tokens += sampled
-        self.cached_tokens += cached_tokens
+        self.output_tokens += chunk.output_tokens
+        self.cached_tokens += chunk.cached_tokens
+        self.rejected_rows += chunk.drafts - chunk.accepted
         self.recomputed_rows += recomputed
         self.decode_rows += decodes
         self.prefill_rows += rows - decodes
@@ -84,8 +89,8 @@ class Load:
         if rows > recomputed:
             cell = self._cell(seq, "tenant", phase)
             _count(cell, rows - recomputed, attn - redo_attn, None if is_redo else parts)
-            cell.output_tokens += sampled
-            cell.cached_tokens += cached_tokens
+            cell.output_tokens += chunk.output_tokens
+            cell.cached_tokens += chunk.cached_tokens
 
     def _cell(self, seq: Sequence, account: Account, phase: Phase) -> Cell:
         key = CellKey(account, seq.arrival.tenant_id, seq.arrival.tier, phase)
@@ -94,7 +99,7 @@ class Load:
 
 def _phase_of_new_rows(seq: Sequence) -> Phase:
     """Rows above the prompt and above what was ever computed are decode rows."""
-    return "decode" if seq.high_water >= seq.arrival.prompt_tokens else "prefill"
+    return "decode" if max(seq.high_water, seq.num_computed) >= seq.arrival.prompt_tokens else "prefill"
 
 
 def _count(cell: Cell, rows: int, attn: int, block_parts: int | None) -> None:

@@ -72,7 +72,7 @@ class Recorder:
             load.output_tokens,
             load.cached_tokens,
             load.recomputed_rows,
-            0,  # rejected_tokens: there is no speculation
+            load.rejected_rows,
             load.kv_blocks,
             self._usable_blocks,
             schedule.preemptions,

@@ -7,28 +7,42 @@ from typing import NamedTuple
 from .block_pool import BlockPool
 from .decoders import Decoders
 from .sequence import Sequence
+from .speculation import Speculation
 
 
 class Chunk(NamedTuple):
-    """Rows of one sequence that does not (or not yet again) decode: a piece of its prompt, or of a recomputation."""
+    """Rows of one sequence that is not among the `Decoders`: a piece of its prompt, of a recomputation, or drafts."""
 
     seq: Sequence
     rows: int
     cached_tokens: int = 0
     """Prompt tokens before it that the prefix cache serves, and that the sequence never had before."""
+    drafts: int = 0
+    """How many of its rows, at its end, verify drafted tokens."""
+    accepted: int = 0
+    """How many of these are right and wanted."""
 
     @property
     def completes(self) -> bool:
         """Whether it reaches the sequence's newest token, so that the next one is sampled."""
-        return self.seq.num_computed + self.rows == self.seq.num_tokens
+        return self.seq.num_computed + self.rows - self.drafts == self.seq.num_tokens
+
+    @property
+    def output_tokens(self) -> int:
+        """Tokens that it yields."""
+        return self.accepted + 1 if self.completes and self.seq.target else 0
 
 
 class Riders:
-    """The sequences on board, in the order in which they boarded: those that decode, and those that still prefill."""
+    """The sequences on board, in the order in which they boarded: those that decode, and those that still prefill.
 
-    def __init__(self, pool: BlockPool, decoders: Decoders) -> None:
+    With speculation everybody stays among the latter: steps yield different numbers of tokens, so sums do not tell.
+    """
+
+    def __init__(self, pool: BlockPool, decoders: Decoders, speculation: Speculation | None) -> None:
         self.pool = pool
         self.decoders = decoders
+        self.speculation = speculation
         self.running: dict[str, Sequence] = {}
         self.prefilling: list[Sequence] = []
         self._fast: dict[str, Sequence] = {}
@@ -76,21 +90,30 @@ class Riders:
         seq.preempt()
 
     def begin_decoding(self, seq: Sequence) -> None:
-        """From the coming step on, a sequence generates one token per step."""
+        """From the coming step on, a sequence generates at least one token per step."""
+        if self.speculation is not None:
+            seq.drafts = self.speculation.num_speculative_tokens
+            return
         self.prefilling.remove(seq)
         self.pool.hand_over(seq.prefix, self.decoders.join(seq))
 
-    def chunk(self, seq: Sequence, budget: int, cached_tokens: int = 0) -> Chunk:
-        """The rows that a prefilling sequence has left, as far as the budget goes."""
-        return Chunk(seq, min(seq.num_tokens - seq.num_computed, budget), cached_tokens)
+    def chunk(self, seq: Sequence, budget: int, behind: int) -> Chunk:
+        """The rows that a prefilling sequence has left, as far as the budget goes.
+
+        Drafts leave a row to everybody of the `behind` riders that come after it.
+        """
+        left = seq.num_tokens - seq.num_computed
+        rows = min(left, budget)
+        drafts = max(0, min(seq.drafts, budget - rows - behind)) if rows == left else 0
+        return Chunk(seq, rows + drafts, drafts=drafts)
 
     def chunks(self, budget: int) -> list[Chunk]:
         """The next chunks of all who prefill, in boarding order, until `budget` rows are given out."""
         chunks: list[Chunk] = []
-        for seq in self.prefilling:
+        for behind, seq in zip(range(len(self.prefilling))[::-1], self.prefilling, strict=True):
             if not budget:
                 break
-            chunk = self.chunk(seq, budget)
+            chunk = self.chunk(seq, budget, behind)
             budget -= chunk.rows
             chunks.append(chunk)
         return chunks
@@ -108,13 +131,17 @@ class Riders:
         """Allocate the blocks of every decoder's next row."""
         self.pool.allocate(self.decoders.allocate())
 
-    def prefill(self, seq: Sequence, budget: int) -> Chunk:
+    def prefill(self, seq: Sequence, budget: int, behind: int = 0) -> Chunk:
         """Schedule a sequence's next chunk: take what is cached before its first, allocate and publish its blocks."""
-        chunk = self.chunk(seq, budget, 0 if seq.num_computed else self._take_hits(seq))
+        cached_tokens = 0 if seq.num_computed else self._take_hits(seq)
+        chunk = self.chunk(seq, budget, behind)._replace(cached_tokens=cached_tokens)
+        if chunk.drafts and self.speculation is not None:
+            right = self.speculation.accepted(seq.draft_key, seq.num_output, chunk.drafts)
+            chunk = chunk._replace(accepted=min(right, seq.target - seq.num_output - 1))
         growth = self._growth(chunk)
         self.pool.allocate(growth)
         seq.blocks += growth
-        self.pool.publish(seq.prefix, (seq.num_computed + chunk.rows) // self.pool.block_size)
+        self.pool.publish(seq.prefix, (seq.num_computed + chunk.rows - chunk.drafts) // self.pool.block_size)
         return chunk
 
     def _take_hits(self, seq: Sequence) -> int:
@@ -138,4 +165,4 @@ class Riders:
             self.decoders.leave(seq)
 
     def _growth(self, chunk: Chunk) -> int:
-        return self.pool.blocks_for(chunk.seq.num_computed + chunk.rows) - chunk.seq.blocks
+        return max(0, self.pool.blocks_for(chunk.seq.num_computed + chunk.rows) - chunk.seq.blocks)

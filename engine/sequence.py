@@ -25,6 +25,8 @@ class Sequence:
         "boarded",
         "cached_tokens",
         "decoding_in",
+        "draft_key",
+        "drafts",
         "first_token_ns",
         "gpu_units",
         "high_water",
@@ -53,6 +55,10 @@ class Sequence:
         self.target = arrival.target_tokens
         self.num_output = 0
         self.num_computed = 0
+        self.drafts = 0
+        """Drafted tokens that its next rows verify."""
+        self.draft_key = 0
+        """What decides about its drafts."""
         self.high_water = 0
         """Rows computed before a preemption: computing them again is nobody's doing."""
         self.blocks = 0
@@ -95,4 +101,5 @@ class Sequence:
         self.high_water = max(self.high_water, self.num_computed)
         self.num_computed = 0
         self.blocks = 0
+        self.drafts = 0
         self.num_preemptions += 1

@@ -48,10 +48,11 @@ class Scheduler(ABC):
     def prefill(self, budget: int) -> list[Chunk]:
         """Schedule the next chunks of all who prefill, in boarding order, until `budget` rows are given out."""
         chunks: list[Chunk] = []
-        for seq in self.riders.prefilling:
+        prefilling = self.riders.prefilling
+        for behind, seq in zip(range(len(prefilling))[::-1], prefilling, strict=True):
             if not budget:
                 break
-            chunks.append(self.riders.prefill(seq, budget))
+            chunks.append(self.riders.prefill(seq, budget, behind))
             budget -= chunks[-1].rows
         return chunks
 

@@ -41,7 +41,7 @@ class StaticScheduler(Scheduler):
         batch: list[Sequence] = []
         blocks = self.riders.pool.total
         for seq in self.waiting.first(self.seats):
-            blocks -= self.riders.pool.blocks_for(seq.most_tokens)
+            blocks -= self.riders.pool.blocks_for(seq.most_tokens + self.config.lookahead)
             if blocks < 0:
                 break
             batch.append(seq)

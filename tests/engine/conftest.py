@@ -14,6 +14,7 @@ from farebox.engine.arrival import Arrival
 from farebox.engine.config import EngineConfig
 from farebox.engine.engine import Engine
 from farebox.engine.replay import replay
+from farebox.engine.speculation import Speculation
 from farebox.events import Request, Run, Share, Step
 from farebox.roofline.step_model import UNITS_PER_NS, StepModel
 
@@ -33,6 +34,19 @@ MODEL = StepModel(
     kv_token_bytes=131_072,
     flops_row=16_000_000_000,
     flops_pair=524_288,
+)
+
+DRAFT = StepModel(
+    overhead=50_000 * UNITS_PER_NS + 3,
+    weights=400_000 * UNITS_PER_NS + 11,
+    row=1_500 * UNITS_PER_NS + 7,
+    row_comm=5,
+    kv_token=3_031_117,
+    attn_pair=95_001,
+    weight_bytes=1_000_000_000,
+    kv_token_bytes=8_192,
+    flops_row=1_000_000_000,
+    flops_pair=32_768,
 )
 
 
@@ -116,12 +130,18 @@ def workloads(draw, aborts: bool = True) -> list[Arrival]:
     return arrivals
 
 
+def speculations() -> st.SearchStrategy[Speculation]:
+    rates = st.sampled_from([0, 300_000, 800_000, 1_000_000])
+    return st.builds(Speculation, st.integers(1, 5), rates, st.integers(0, 3), st.sampled_from([None, DRAFT]))
+
+
 @st.composite
 def configs(draw) -> EngineConfig:
     mode = draw(st.sampled_from(["continuous", "continuous", "continuous", "static", "none"]))
     block_size = draw(st.sampled_from([1, 4, 16]))
     return config_of(
         mode=mode,
+        speculation=draw(st.none() | speculations()),
         scheduling_policy=draw(st.sampled_from(["fcfs", "fcfs", "priority"])),
         enable_prefix_caching=draw(st.booleans()),
         prefix_block_tokens=block_size * draw(st.sampled_from([1, 1, 3, 8])),
@@ -147,6 +167,7 @@ class Kit:
     reference = ReferenceEngine
     start_ns = START_NS
     model = MODEL
+    draft = DRAFT
 
 
 @pytest.fixture(scope="session")

@@ -66,14 +66,14 @@ class _Cache:
         seq.cached += fresh
         return fresh
 
-    def grow(self, seq: _Seq, tokens: int) -> None:
+    def grow(self, seq: _Seq, tokens: int, drafts: int = 0) -> None:
         while len(seq.blocks) * self.size < tokens:
             block = self.free.pop(0)
             if block.key is not None:
                 del self.hashed[block.key]
             block.key, block.owners = None, {seq.label: 1}
             seq.blocks.append(block)
-        for number in range(min(tokens // self.size, self.reach(seq))):
+        for number in range(min((tokens - drafts) // self.size, self.reach(seq))):
             key, block = self.key(seq, number), seq.blocks[number]
             if block.key is None and not seq.closed:
                 if key in self.hashed:
@@ -120,6 +120,7 @@ class _Seq:
     label: tuple[str, ...] = ()
     cached: int = 0
     preemptions: int = 0
+    drafts: int = 0
     scheduled_ns: int | None = None
     first_token_ns: int | None = None
     gpu: Fraction = field(default_factory=Fraction)
@@ -152,6 +153,10 @@ class ReferenceEngine:
     @property
     def free(self) -> int:
         return len(self.cache.free)
+
+    @property
+    def lookahead(self) -> int:
+        return self.c.speculation.num_speculative_tokens if self.c.speculation else 0
 
     @property
     def seats(self) -> int:
@@ -188,7 +193,7 @@ class ReferenceEngine:
             self.advance(rows, now, ended)
 
     def arrive(self, seq: _Seq, now: int) -> None:
-        if self.blocks(seq.arrival.prompt_tokens + seq.target) > self.c.kv_blocks - 1:
+        if self.blocks(seq.arrival.prompt_tokens + seq.target + self.lookahead) > self.c.kv_blocks - 1:
             self.finish(seq, now, "rejected")
         else:
             self.waiting.append(seq)
@@ -215,16 +220,16 @@ class ReferenceEngine:
         while index < len(self.running) and budget:
             seq = self.running[index]
             n = min(seq.tokens - seq.computed, budget)
-            while self.blocks(seq.computed + n) - len(seq.blocks) > self.free:
+            drafts = self.drafts(seq, n, budget, self.running[index + 1 :])
+            while self.blocks(seq.computed + n + drafts) - len(seq.blocks) > self.free:
                 victim = self.victim()
                 self.put_off(victim)
                 preemptions += 1
                 if victim is seq:
                     break
             else:
-                self.cache.grow(seq, seq.computed + n)
-                rows.append((seq, n, 0))
-                budget -= n
+                drafts = self.drafts(seq, n, budget, self.running[index + 1 :])
+                budget -= self.compute(seq, budget, drafts, rows)
                 index += 1
                 continue
             break
@@ -239,22 +244,32 @@ class ReferenceEngine:
                 break
             self.waiting.remove(seq)
             self.running.append(seq)
-            budget -= self.compute(seq, budget, rows)
+            budget -= self.compute(seq, budget, 0, rows)
         return rows, preemptions, held_by
 
-    def compute(self, seq: _Seq, budget: int, rows: list) -> int:
+    def drafts(self, seq: _Seq, n: int, budget: int, behind: list[_Seq]) -> int:
+        """Drafted tokens that it verifies: as many as leave a row to everybody behind it."""
+        return min(seq.drafts, max(0, budget - n - len(behind))) if seq.computed + n == seq.tokens else 0
+
+    def compute(self, seq: _Seq, budget: int, drafts: int, rows: list) -> int:
         fresh = 0 if seq.computed else self.cache.take_hits(seq)
         n = min(seq.tokens - seq.computed, budget)
-        self.cache.grow(seq, seq.computed + n)
-        rows.append((seq, n, fresh))
-        return n
+        kept = 0
+        if drafts:
+            key = self.c.speculation.key(seq.arrival.request_id)
+            right = self.c.speculation.accepted(key, seq.output, drafts)
+            kept = min(right, seq.target - seq.output - 1)
+        self.cache.grow(seq, seq.computed + n + drafts, drafts)
+        rows.append((seq, n + drafts, fresh, drafts, kept))
+        return n + drafts
 
     def shortage(self) -> int:
         """Blocks that the next rows of all who ride need beyond those free."""
         budget, need = self.c.max_num_batched_tokens, -self.free
-        for seq in self.running:
+        for number, seq in enumerate(self.running):
             n = min(seq.tokens - seq.computed, budget)
-            need += self.blocks(seq.computed + n) - len(seq.blocks)
+            n += self.drafts(seq, n, budget, self.running[number + 1 :])
+            need += max(0, self.blocks(seq.computed + n) - len(seq.blocks))
             budget -= n
         return need
 
@@ -262,7 +277,7 @@ class ReferenceEngine:
         self.running.remove(seq)
         self.cache.release(seq, keep=True)
         seq.high_water = max(seq.high_water, seq.computed)
-        seq.computed = 0
+        seq.computed = seq.drafts = 0
         seq.preemptions += 1
         self.waiting.insert(0, seq)
 
@@ -274,7 +289,7 @@ class ReferenceEngine:
             batch, rest, need = [], list(self.waiting), 0
             rest.sort(key=self.rank)
             while rest and len(batch) < self.seats:
-                need += self.blocks(rest[0].arrival.prompt_tokens + rest[0].target)
+                need += self.blocks(rest[0].arrival.prompt_tokens + rest[0].target + self.lookahead)
                 if need > self.c.kv_blocks - 1:
                     break
                 batch.append(rest.pop(0))
@@ -291,14 +306,32 @@ class ReferenceEngine:
 
     def everybodys_rows(self):
         budget, rows = self.c.max_num_batched_tokens, []
-        for seq in self.running:
+        for number, seq in enumerate(self.running):
             if budget:
-                budget -= self.compute(seq, budget, rows)
+                n = min(seq.tokens - seq.computed, budget)
+                drafts = self.drafts(seq, n, budget, self.running[number + 1 :]) if seq.computed else 0
+                budget -= self.compute(seq, budget, drafts, rows)
         return rows
 
     def step_units(self, rows) -> int:
-        attn = sum(self.c.step_model.attention(n, seq.computed) for seq, n, _ in rows)
-        return self.c.step_model.step(sum(n for _, n, _ in rows), attn)
+        attn = sum(self.c.step_model.attention(row[1], row[0].computed) + self.draft_units(row, rows) for row in rows)
+        return self.c.step_model.step(sum(n for _, n, *_ in rows), attn)
+
+    def draft_units(self, row, rows) -> int:
+        """The draft model's first pass over all rows, and one row per further pass of all who sample, by rows."""
+        if not self.c.speculation or not self.c.speculation.draft:
+            return 0
+        draft, passes, index = self.c.speculation.draft, self.lookahead - 1, rows.index(row)
+        sampling = [int(seq.computed + n - drafts == seq.tokens) for seq, n, _, drafts, _ in rows]
+
+        def part(units, weights):
+            upto = [units * sum(weights[: index + more]) // sum(weights) if sum(weights) else 0 for more in (0, 1)]
+            return upto[1] - upto[0]
+
+        seq, n, *_ = row
+        units = part(draft.step(sum(r[1] for r in rows), 0), [r[1] for r in rows]) + draft.attention(n, seq.computed)
+        units += part(passes * draft.step(sum(sampling), 0), sampling)
+        return units + sampling[index] * sum(draft.attention(1, seq.computed + n + more) for more in range(passes))
 
     def kind(self, seq: _Seq, position: int) -> tuple[str, str]:
         if position < seq.high_water:
@@ -309,9 +342,10 @@ class ReferenceEngine:
         cells: dict[tuple, dict[str, int]] = {}
         phases = {"prefill": [0, 0], "decode": [0, 0]}
         labels = set()
-        for seq, n, fresh in rows:
+        for row in rows:
+            seq, n, fresh, drafts, kept = row
             kinds = [self.kind(seq, seq.computed + i) for i in range(n)]
-            attn = self.c.step_model.attention(n, seq.computed)
+            attn = self.c.step_model.attention(n, seq.computed) + self.draft_units(row, rows)
             redone = kinds.count(("overhead", "prefill"))
             redo_attn = attn * redone // n
             for phase, (seqs, count) in phases.items():
@@ -329,9 +363,9 @@ class ReferenceEngine:
                     labels.add(seq.label)
                 if not over:
                     cell["cached"] += fresh
-                if kind == kinds[-1] and seq.computed + n == seq.tokens and seq.target:
-                    cell["out"] += 1
-        pair_count = sum(seq.computed + i + 1 for seq, n, _ in rows for i in range(n))
+                if kind == kinds[-1] and seq.computed + n - drafts == seq.tokens and seq.target:
+                    cell["out"] += 1 + kept
+        pair_count = sum(seq.computed + i + 1 for seq, n, *_ in rows for i in range(n))
         c, number, model = self.c, len(self.steps), self.c.step_model
         shares, parts, told = [], 0, 0
         for key, cell in sorted(cells.items()):
@@ -348,29 +382,33 @@ class ReferenceEngine:
                 c.engine_id, c.run_id, number, started, ended - started, started - end_of_last, c.gpus, None, None,
                 len(self.running), len(self.waiting), phases["prefill"][0], phases["decode"][0], phases["prefill"][1],
                 phases["decode"][1], sum(cell["out"] for cell in cells.values()),
-                sum(fresh for _, _, fresh in rows),
-                sum(cell["rows"] for key, cell in cells.items() if key[0] == "overhead"), 0,
+                sum(fresh for _, _, fresh, *_ in rows),
+                sum(cell["rows"] for key, cell in cells.items() if key[0] == "overhead"),
+                sum(drafts - kept for *_, drafts, kept in rows),
                 c.kv_blocks - 1 - self.free, c.kv_blocks - 1, preemptions, held_by,
-                model.flops(sum(n for _, n, _ in rows), pair_count),
-                model.bytes_read(sum(s.computed + n for s, n, _ in rows)), "step",
+                model.flops(sum(n for _, n, *_ in rows), pair_count),
+                model.bytes_read(sum(s.computed + n for s, n, *_ in rows)), "step",
             )
         )  # fmt: skip
 
     def advance(self, rows, started: int, ended: int) -> None:
-        model, total = self.c.step_model, sum(n for _, n, _ in rows)
-        for seq, n, _ in rows:
+        model, total = self.c.step_model, sum(n for _, n, *_ in rows)
+        for row in rows:
+            seq, n, *_ = row
             shared = Fraction(model.overhead, len(rows)) + Fraction(model.linear(total) * n, total)
-            seq.gpu += shared + model.attention(n, seq.computed)
-        for seq, n, _ in rows:
-            seq.computed += n
+            seq.gpu += shared + model.attention(n, seq.computed) + self.draft_units(row, rows)
+        for seq, n, _, drafts, kept in rows:
+            seq.computed += n - drafts
             seq.scheduled_ns = started if seq.scheduled_ns is None else seq.scheduled_ns
             sampled = seq.computed == seq.tokens and seq.target > 0
+            seq.computed += kept
             if sampled:
-                seq.output += 1
+                seq.output += 1 + kept
+                seq.drafts = self.lookahead
                 seq.first_token_ns = ended if seq.first_token_ns is None else seq.first_token_ns
-            if sampled and seq.output < seq.target and seq.label[0] == "seq":
+            if sampled and seq.output < seq.target and seq.label[0] == "seq" and not self.c.speculation:
                 self.cache.relabel(seq, ("group", seq.arrival.tenant_id, seq.arrival.tier))
-        for seq, _, _ in rows:
+        for seq, *_ in rows:
             if seq.computed >= seq.arrival.prompt_tokens and seq.output == seq.target:
                 self.running.remove(seq)
                 self.cache.release(seq)
