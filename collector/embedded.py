@@ -17,6 +17,7 @@ from ..engine.engine import Engine
 from ..engine.pace import Pace
 from ..engine.replay import replay
 from ..engine.shield import shielded_signals
+from ..engine.speculation import PER_MILLION, Speculation
 from ..errors import FareboxError, InputError
 from ..roofline import Replica
 from .budget_watch import BudgetWatch
@@ -36,6 +37,12 @@ class EmbeddedEngine:
     max_num_seqs: int = 256
     max_num_batched_tokens: int = 8192
     enable_prefix_caching: bool = False
+    num_speculative_tokens: int = 0
+    """Tokens drafted per sequence and step; 0: no speculation."""
+    acceptance_rate: float = 0.7
+    """How often a drafted token is right if those before it are."""
+    draft: Replica | None = None
+    """The draft model on the same GPUs; None: drafts are free, as n-grams are."""
     batch_wait_ms: int = 50
     fast_cap: int | None = None
     engine_id: str | None = None
@@ -46,12 +53,14 @@ class EmbeddedEngine:
         try:
             config = EngineConfig.of(
                 replica,
+                self.draft,
                 engine_id=self.engine_id or f"embedded-{replica.gpu.name}-{replica.model.name}",
                 mode=self.mode,
                 scheduling_policy=self.scheduling_policy,
                 max_num_seqs=self.max_num_seqs,
                 max_num_batched_tokens=self.max_num_batched_tokens,
                 enable_prefix_caching=self.enable_prefix_caching,
+                speculation=self._speculation(),
                 batch_wait_ms=self.batch_wait_ms,
                 fast_cap=self.fast_cap,
             )
@@ -61,6 +70,11 @@ class EmbeddedEngine:
             raise InputError(str(error)) from error
         identity = json.dumps([asdict(config), *inputs], sort_keys=True)
         return replace(config, run_id=sha256(identity.encode()).hexdigest()[:16], host=socket.gethostname())
+
+    def _speculation(self) -> Speculation | None:
+        if not self.num_speculative_tokens:
+            return None
+        return Speculation(self.num_speculative_tokens, round(self.acceptance_rate * PER_MILLION))
 
 
 def record(

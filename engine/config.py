@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Self, get_args
 
 from ..events import Run, Tier
@@ -83,8 +83,19 @@ class EngineConfig:
             raise ValueError(f"prefix_block_tokens is {tokens}; it must be a multiple of block_size {self.block_size}")
 
     @classmethod
-    def of(cls, replica: Replica, *, engine_id: str, run_id: str = "", host: str = "", **options: Any) -> Self:
+    def of(
+        cls,
+        replica: Replica,
+        draft: Replica | None = None,
+        *,
+        engine_id: str,
+        run_id: str = "",
+        host: str = "",
+        **options: Any,
+    ) -> Self:
         """A configuration of `replica` with the KV blocks that fit beside its weights; `options` are limits and mode.
+
+        `draft` is the model that drafts for the `speculation` in the options, on the same GPUs.
 
         Raises:
             SpecError: the model does not fit.
@@ -92,6 +103,8 @@ class EngineConfig:
         """
         if options.get("mode") == "none":
             options["max_num_seqs"] = 1
+        if draft is not None:
+            options["speculation"] = replace(options["speculation"], draft=draft.step_model())
         return cls(
             engine_id=engine_id,
             run_id=run_id,
@@ -100,7 +113,7 @@ class EngineConfig:
             gpus=replica.tp,
             model=replica.model.name,
             weights=replica.weights,
-            kv_blocks=replica.kv_blocks(BLOCK_SIZE, options.get("max_num_batched_tokens", cls.max_num_batched_tokens)),
+            kv_blocks=_kv_blocks(replica, draft, options.get("max_num_batched_tokens", cls.max_num_batched_tokens)),
             block_bytes=replica.block_bytes(BLOCK_SIZE),
             step_model=replica.step_model(),
             **options,
@@ -150,3 +163,13 @@ class EngineConfig:
             heartbeat_ns=started_ns,
             ended_ns=None,
         )
+
+
+def _kv_blocks(replica: Replica, draft: Replica | None, max_num_batched_tokens: int) -> int:
+    """KV blocks that fit; a draft model takes room for its weights, and for its own KV of every block."""
+    blocks = replica.kv_blocks(BLOCK_SIZE, max_num_batched_tokens)
+    if draft is None:
+        return blocks
+    block_bytes = replica.block_bytes(BLOCK_SIZE)
+    room = blocks * block_bytes - draft.model.resident_bytes(draft.weights)
+    return room // (block_bytes + draft.block_bytes(BLOCK_SIZE))

@@ -43,13 +43,13 @@ class Sequence:
         "target",
     )
 
-    def __init__(self, arrival: Arrival, prefix: Prefix, number: int, rank: int) -> None:
+    def __init__(self, arrival: Arrival, prefix: Prefix | None = None, number: int = 0, rank: int = 0) -> None:
         self.arrival = arrival
         self.number = number
         """Which arrival of the engine it was."""
         self.rank = rank
         """Lower ones go first."""
-        self.prefix = prefix
+        self.prefix = prefix or Prefix()
         self.occupant = Occupant()
         """Its account of shared blocks until it decodes."""
         self.target = arrival.target_tokens

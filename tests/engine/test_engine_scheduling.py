@@ -195,3 +195,31 @@ def test_the_books_notice_what_does_not_balance(kit):
     engine._pool.allocate(1)
     with pytest.raises(IntegrityError, match="KV blocks in use"):
         engine.check_integrity()
+
+
+@pytest.mark.parametrize("mode", ["continuous", "static", "none"])
+@pytest.mark.parametrize("steps", range(7))
+def test_a_client_may_hang_up_at_any_moment(kit, mode, steps):
+    """Before its first step, between chunks of its prompt, with its first token, while it decodes."""
+    tape = kit.tape()
+    config = kit.config(mode=mode, batch_wait_ms=0, max_num_batched_tokens=16, enable_prefix_caching=True)
+    engine = kit.checked(config, tape, kit.start_ns)
+    engine.add(kit.arrival(1, prompt=40, output=9, prefix_ids=(1,)))
+    engine.add(kit.arrival(2, prompt=40, output=9, prefix_ids=(1,)))
+    for _ in range(steps):
+        assert engine.step()
+    engine.abort("a-1")
+    engine.check_integrity()
+    gone = tape.requests[0]
+    assert (gone.finish_reason, gone.finished_ns, gone.output_tokens) == ("abort", engine.now_ns, max(0, steps - 2))
+    while engine.step():
+        pass
+    assert [(r.request_id, r.finish_reason, r.output_tokens) for r in tape.requests[1:]] == [("a-2", "stop", 9)]
+    assert engine._pool.used == 0
+
+
+def test_whoever_hangs_up_in_its_last_step_got_everything(kit):
+    config = kit.config()
+    (served,) = kit.serve(config, [kit.arrival(1, output=3)]).requests
+    during = kit.arrival(1, output=3, abort_ns=served.finished_ns - 1)
+    assert [r.finish_reason for r in kit.serve(config, [during]).requests] == ["stop"]
