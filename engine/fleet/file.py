@@ -93,8 +93,9 @@ def _replica(section: Section) -> Replica:
 
 def _engine(section: Section, name: str, replica: Replica) -> EngineConfig:
     options: dict[str, Any] = {key: section.whole(key) for key in _LIMITS if key in section}
-    if "mode" in section:
-        options["mode"] = section.text("mode")
+    options |= {key: section.text(key) for key in ("mode", "scheduling_policy") if key in section}
+    if "enable_prefix_caching" in section:
+        options["enable_prefix_caching"] = section.flag("enable_prefix_caching")
     host = section.text("host", name)
     with section.reading():
         return EngineConfig.of(replica, engine_id=name, host=host, **options)

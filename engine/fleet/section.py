@@ -43,6 +43,13 @@ class Section:
             self.fail(key, f"{value!r} is not a whole number")
         return value
 
+    def flag(self, key: str) -> bool:
+        """True or false; the key must be there."""
+        value = self._given(key, None)
+        if not isinstance(value, bool):
+            self.fail(key, f"{value!r} is neither true nor false")
+        return value
+
     def seconds(self, key: str, most: int) -> int | None:
         """Seconds from 0 to `most` as nanoseconds; None when the key is not given."""
         value = self.value(key)

@@ -43,6 +43,8 @@ def test_the_example_says_what_its_comments_say():
         (ENDPOINT + "tp = true", 'endpoint "a": tp: True is not a whole number'),
         (ENDPOINT + "replicas = 0", 'endpoint "a": replicas is 0'),
         (ENDPOINT + "max_num_seq = 8", 'endpoint "a": max_num_seq: there is no such key; did you mean max_num_seqs'),
+        (ENDPOINT + 'scheduling_policy = "lifo"', "scheduling_policy 'lifo' is not one of fcfs, priority"),
+        (ENDPOINT + 'enable_prefix_caching = "yes"', "enable_prefix_caching: 'yes' is neither true nor false"),
         (ENDPOINT + "max_num_seqs = 0", 'endpoint "a": max_num_seqs is 0'),
         (ENDPOINT + 'mode = "static"\nfast_cap = 2', 'endpoint "a": fast_cap needs mode continuous'),
         (ENDPOINT + 'hours = "7-20"', 'endpoint "a": hours: "7-20" is not a window'),
@@ -66,6 +68,12 @@ def test_a_mistake_is_told_with_file_section_and_key(tmp_path, text, message):
     with pytest.raises(FleetError, match=message) as told:
         read(tmp_path, text)
     assert str(told.value).startswith(str(tmp_path / "fleet.toml"))
+
+
+def test_an_endpoint_caches_prefixes_and_minds_priorities_when_told_to(tmp_path):
+    text = ENDPOINT + 'enable_prefix_caching = true\nscheduling_policy = "priority"'
+    config = read(tmp_path, text).endpoints[0].engine
+    assert (config.enable_prefix_caching, config.scheduling_policy) == (True, "priority")
 
 
 @pytest.mark.parametrize(
