@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+from ..events import PART_BITS
 from .cell import CellKey
 from .decoders import Decoders
 from .errors import IntegrityError
@@ -75,7 +76,9 @@ def _check_cache(cache: PrefixCache, on_board: list[Sequence], own_blocks: int) 
         _same(f"whether prefix {segment.ids} is free", segment in free, not segment.owners)
         blocks = _blocks(cache, segment.ids, segment.start, segment.start + segment.size)
         counted.update({(block, owner): count for block in blocks for owner, count in segment.owners.items()})
-        parts.update(segment.parts())
+        part, rest = divmod(1 << PART_BITS, sum(segment.owners.values()) or 1)
+        parts.update({owner: segment.size * part * sharers for owner, sharers in segment.owners.items()})
+        parts.update(dict.fromkeys(list(segment.owners)[:1], segment.size * rest))
     _same("sharers of the cached blocks", sharers, counted)
     for owner, kept in [(owner, owner.parts) for _, owner in sharers if owner is not None]:
         _same("part of the shared blocks", parts[owner], kept)

@@ -153,10 +153,11 @@ class PrefixCache(BlockPool):
 
     def _split(self, segment: Segment, size: int) -> Segment:
         """Make the first `size` blocks of a segment one of their own; the rest keeps its place in the queue."""
-        head = Segment(size, segment.ids, segment.start)
-        head.owners.update(segment.owners)
         at = segment.start + size
-        segment.ids = segment.ids[at // self.blocks_per_id - segment.start // self.blocks_per_id :]
+        first, end = segment.start // self.blocks_per_id, -(-at // self.blocks_per_id)
+        head = Segment(size, segment.ids[: end - first], segment.start)
+        head.owners.update(segment.owners)
+        segment.ids = segment.ids[at // self.blocks_per_id - first :]
         segment.start, segment.size = at, segment.size - size
         self._segments[head.ids[0], head.start] = head
         self._segments[segment.ids[0], segment.start] = segment

@@ -31,48 +31,44 @@ class Segment:
         self.owners: dict[Occupant, int] = {}
         """Who holds it, and how many sequences of theirs do, in the order in which they came."""
 
-    def parts(self) -> dict[Occupant, int]:
-        """What every owner has of its blocks, in 2⁻²⁰ blocks: 1/sharers, rounded down, the rest to the first."""
-        part, rest = divmod(1 << PART_BITS, sum(self.owners.values()) or 1)
-        parts = {owner: self.size * part * sharers for owner, sharers in self.owners.items()}
-        for first in self.owners:
-            parts[first] += self.size * rest
-            break
-        return parts
-
     def enter(self, occupant: Occupant) -> None:
         """One more sequence of an occupant holds it."""
-        self._count(occupant, 1)
+        if len(self.owners) == 1 and occupant in self.owners:
+            self.owners[occupant] += 1
+            return
+        self._weigh(-1)
+        self.owners[occupant] = self.owners.get(occupant, 0) + 1
+        self._weigh(1)
 
     def leave(self, occupant: Occupant) -> None:
         """One sequence of an occupant holds it no longer."""
-        self._count(occupant, -1)
+        if len(self.owners) == 1 and self.owners[occupant] > 1:
+            self.owners[occupant] -= 1
+            return
+        self._weigh(-1)
+        self._drop(occupant)
+        self._weigh(1)
 
     def pass_on(self, before: Occupant, after: Occupant) -> None:
         """One sequence of `before` holds it for `after` from now on."""
-        if self.owners == {before: 1}:
-            self.owners = {after: 1}
-            before.parts -= self.size << PART_BITS
-            after.parts += self.size << PART_BITS
-        else:
-            self.leave(before)
-            self.enter(after)
+        self._weigh(-1)
+        self._drop(before)
+        self.owners[after] = self.owners.get(after, 0) + 1
+        self._weigh(1)
 
-    def _count(self, occupant: Occupant, change: int) -> None:
-        owners = self.owners
-        alone = not owners or (len(owners) == 1 and occupant in owners)
-        before = {} if alone else self.parts()
-        sharers = owners.get(occupant, 0) + change
-        if sharers:
-            owners[occupant] = sharers
-        else:
-            del owners[occupant]
-        if not alone:
-            for owner, parts in before.items():
-                owner.parts -= parts
-            for owner, parts in self.parts().items():
-                owner.parts += parts
-        elif sharers == 0:
-            occupant.parts -= self.size << PART_BITS
-        elif sharers == change:
-            occupant.parts += self.size << PART_BITS
+    def _drop(self, occupant: Occupant) -> None:
+        self.owners[occupant] -= 1
+        if not self.owners[occupant]:
+            del self.owners[occupant]
+
+    def _weigh(self, sign: int) -> None:
+        """Add its blocks to its owners' parts, or take them off: 1/sharers, rounded down, the rest to the first."""
+        size = sign * self.size
+        if len(self.owners) == 1:
+            for owner in self.owners:
+                owner.parts += size << PART_BITS
+        elif self.owners:
+            part, rest = divmod(1 << PART_BITS, sum(self.owners.values()))
+            for owner, sharers in self.owners.items():
+                owner.parts += size * (part * sharers + rest)
+                rest = 0

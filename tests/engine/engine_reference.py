@@ -213,7 +213,8 @@ class ReferenceEngine:
 
     def schedule_continuous(self, now: int):
         budget, rows, preemptions = self.c.max_num_batched_tokens, [], 0
-        while self.c.scheduling_policy == "priority" and self.shortage() > 0:
+        at_once = self.c.scheduling_policy == "priority" or self.c.speculation is not None
+        while at_once and self.shortage() > 0:  # plain fcfs does it one by one below, as vLLM does: it is the same
             self.put_off(self.victim())
             preemptions += 1
         index = 0
