@@ -27,6 +27,13 @@ _OPTIONS = (
         help="How requests get on: at every step, in whole batches, or one at a time.",
     ),
     click.option(
+        "--scheduling-policy",
+        type=click.Choice(["fcfs", "priority"]),
+        default="fcfs",
+        show_default=True,
+        help="Who is put off when the KV cache is full: the newest, or the lowest priority (tier).",
+    ),
+    click.option(
         "--max-num-seqs",
         type=click.IntRange(1, 2**31),
         default=256,
@@ -41,6 +48,26 @@ _OPTIONS = (
         help="The most token rows in one step.",
     ),
     click.option(
+        "--enable-prefix-caching/--no-enable-prefix-caching",
+        default=None,
+        help="Keep KV blocks for prompts that begin alike.  [default: on if a trace has prefix ids, as mooncake's]",
+    ),
+    click.option(
+        "--num-speculative-tokens",
+        type=click.IntRange(0, 64),
+        default=0,
+        show_default=True,
+        help="Tokens drafted per sequence and step; 0: no speculative decoding.",
+    ),
+    click.option(
+        "--acceptance-rate",
+        type=click.FloatRange(0, 1),
+        default=0.7,
+        show_default=True,
+        help="How often a drafted token is right if those before it are.",
+    ),
+    click.option("--draft-model", help="Model that drafts, on the same GPUs.  [default: none, drafts are free]"),
+    click.option(
         "--batch-wait-ms",
         type=click.IntRange(0, 3_600_000),
         default=50,
@@ -52,7 +79,18 @@ _OPTIONS = (
     ),
     click.option("--engine-id", help="Name of the engine.  [default: embedded-GPU-MODEL]"),
 )
-_LIMITS = ("mode", "max_num_seqs", "max_num_batched_tokens", "batch_wait_ms", "fast_cap", "engine_id")
+_LIMITS = (
+    "mode",
+    "scheduling_policy",
+    "max_num_seqs",
+    "max_num_batched_tokens",
+    "enable_prefix_caching",
+    "num_speculative_tokens",
+    "acceptance_rate",
+    "batch_wait_ms",
+    "fast_cap",
+    "engine_id",
+)
 """What `EmbeddedEngine` takes beside its replica, under the names of the options."""
 
 
@@ -60,7 +98,7 @@ def engine_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options that describe an engine; it gets them as one argument, `engine`."""
 
     @wraps(command)
-    def call(*, gpu: str, model: str, tp: int, weights: str, **rest: Any) -> None:
+    def call(*, gpu: str, model: str, tp: int, weights: str, draft_model: str | None, **rest: Any) -> None:
         from ..collector.embedded import EmbeddedEngine
         from ..roofline import Replica
         from ..roofline import gpu as find_gpu
@@ -68,7 +106,10 @@ def engine_options(command: Callable[..., None]) -> Callable[..., None]:
 
         limits = {name: rest.pop(name) for name in _LIMITS}
         replica = Replica(find_gpu(gpu), find_model(model), weights, tp)
-        command(engine=EmbeddedEngine(replica, **limits), **rest)
+        if draft_model is not None and not limits["num_speculative_tokens"]:
+            raise click.UsageError("--draft-model drafts nothing without --num-speculative-tokens N")
+        draft = None if draft_model is None else Replica(find_gpu(gpu), find_model(draft_model), weights, tp)
+        command(engine=EmbeddedEngine(replica, draft=draft, **limits), **rest)
 
     for option in reversed(_OPTIONS):
         call = option(call)

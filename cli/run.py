@@ -33,6 +33,7 @@ Examples
   farebox run --trace azure:code.csv,azure:conv.csv --gpu h100 --model llama-3-8b --rate 4.29
   farebox run --trace azure:chat=conv.csv --limit 2000 --load 8 --mode static --max-num-seqs 32
   farebox run --trace mooncake:trace.jsonl --gpu h200 --model llama-3-70b --tp 4 --weights fp8
+  farebox run --trace synthetic --model llama-3-70b --tp 4 --num-speculative-tokens 4 --draft-model llama-3-8b
   farebox run --trace synthetic:7 --speed 1 --store live     (and in another terminal: farebox top live)
   farebox run --trace synthetic --fleet examples/fleet/fleet.toml     (several endpoints: docs/engine.md)
 """
@@ -91,7 +92,7 @@ def run(
     if endpoints is not None:
         finished = run_fleet(endpoints, arrivals, inputs, store, pace=pace, rate=rate, as_json=as_json)
     else:
-        config = engine.config(inputs)
+        config = engine.config(inputs, has_prefix_ids=any(t.has_prefix_ids for t in traces))
         place = store or Path("farebox-runs") / config.run_id
         with recording(place, pace, rate) as opened, Progress(len(arrivals)) as progress:
             finished = record(config, arrivals, opened, pace=pace, on_tick=lambda recorder: progress.at(recorder.told))

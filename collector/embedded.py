@@ -36,7 +36,8 @@ class EmbeddedEngine:
     scheduling_policy: Policy = "fcfs"
     max_num_seqs: int = 256
     max_num_batched_tokens: int = 8192
-    enable_prefix_caching: bool = False
+    enable_prefix_caching: bool | None = None
+    """None: if the traffic says which prompts begin alike."""
     num_speculative_tokens: int = 0
     """Tokens drafted per sequence and step; 0: no speculation."""
     acceptance_rate: float = 0.7
@@ -47,9 +48,10 @@ class EmbeddedEngine:
     fast_cap: int | None = None
     engine_id: str | None = None
 
-    def config(self, inputs: Iterable[str]) -> EngineConfig:
+    def config(self, inputs: Iterable[str], *, has_prefix_ids: bool = False) -> EngineConfig:
         """The engine's configuration; `run_id` is a hash of it and of what identifies the traffic, `inputs`."""
         replica = self.replica
+        caching = has_prefix_ids if self.enable_prefix_caching is None else self.enable_prefix_caching
         try:
             config = EngineConfig.of(
                 replica,
@@ -59,7 +61,7 @@ class EmbeddedEngine:
                 scheduling_policy=self.scheduling_policy,
                 max_num_seqs=self.max_num_seqs,
                 max_num_batched_tokens=self.max_num_batched_tokens,
-                enable_prefix_caching=self.enable_prefix_caching,
+                enable_prefix_caching=caching,
                 speculation=self._speculation(),
                 batch_wait_ms=self.batch_wait_ms,
                 fast_cap=self.fast_cap,
