@@ -12,6 +12,7 @@ from ..errors import FareboxError
 from ..version import __version__
 from .archive import archive
 from .budgets import budgets
+from .calibrate import calibrate
 from .demo import demo
 from .explain import explain
 from .hosts import hosts
@@ -21,6 +22,7 @@ from .rates import rates
 from .report import report
 from .run import run
 from .serve import serve
+from .step import step
 from .teams import teams
 from .tenants import tenants
 from .top import top
@@ -74,7 +76,24 @@ def app() -> None:
     """
 
 
-for command in (demo, run, serve, top, report, explain, rates, hosts, tenants, teams, prices, budgets, archive):
+COMMANDS = (
+    demo,
+    run,
+    serve,
+    top,
+    report,
+    explain,
+    step,
+    calibrate,
+    rates,
+    hosts,
+    tenants,
+    teams,
+    prices,
+    budgets,
+    archive,
+)
+for command in COMMANDS:
     app.add_command(command)
 
 

@@ -96,3 +96,8 @@ replace_option = click.option("--replace", is_flag=True, help="Replace one that 
 note_option = click.option("--note", default="", help="Where it comes from.")
 reason_option = click.option("--reason", required=True, type=ReasonType(), help="Why; it is kept.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
+constants_option = click.option(
+    "--constants",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="File with calibrated constants.  [default: the one `farebox calibrate` wrote, else Farebox's own]",
+)

@@ -90,7 +90,8 @@ def _steps(run: Run, model: StepModel, runs: Sequence[DecodeRun], lead: _Lead) -
         "kv_blocks_total": _ints(r.kv_blocks_total for r in runs)[lead.of_run],
         "held_by": holders.take(pa.array(lead.of_run)),
         "flops": model.flops_row * riders + model.flops_pair * lead.seen,
-        "bytes": model.weight_bytes + model.kv_token_bytes * lead.seen,
+        "bytes": _ints(model.bytes_read(0, n) for n in lead.seqs.tolist())[lead.of_run]
+        + model.kv_token_bytes * lead.seen,
         "basis": pa.repeat("step", size),
     }
     return _table(STEPS, run, size, columns, unknown=("prefill_ns", "decode_ns"))

@@ -79,10 +79,9 @@ class Cells(NamedTuple):
         wide |= self.segments.sum(self.attn >> UNIT_BITS) >= NARROW >> UNIT_BITS
         if model is None:
             return wide
-        if max(model.overhead, model.weights) >= NARROW:
+        if max(model.overhead, model.most_shared) >= NARROW:
             return np.ones_like(wide)
-        per_row = model.row + model.row_comm
-        return wide | (self.segments.sum(self.rows) > NARROW // max(per_row, 1))
+        return wide | (self.segments.sum(self.rows) > NARROW // max(model.most_per_row, 1))
 
     def split(self, weights: Ints) -> Ints:
         """Each step's duration by `weights` (int64[rows], sums below 2⁶¹), by rows where they are all zero."""
@@ -109,7 +108,7 @@ class Cells(NamedTuple):
         if model is None:
             return by_rows
         rows = self.segments.sum(self.rows)
-        linear = np.maximum(model.weights, model.row * rows) + model.row_comm * rows
+        linear = model.linear_column(rows)
         overhead = np.full_like(linear, model.overhead)
         by_seqs = self.key(self.seqs, self.rows)
         return self._floor_split(overhead, by_seqs) + self._floor_split(linear, by_rows) + self.attn

@@ -2,7 +2,7 @@
 
 Emptiness of a batch held to n < b seats is E = T(n) − n·T(b)/b: what its riders pay more than in a batch of b. T(k) is
 the step model's time for k equal decodes, each with the step's mean attention, so that long contexts, which empty seats
-do not cause, are never counted as emptiness. With L(k) = o + max(w, c·k) + r·k it is E = L(n) − n·L(b)/b.
+do not cause, are never counted as emptiness. With T(k) = o + L(k) + attention it is E = o + L(n) − n·(o + L(b))/b.
 
 E is a time, so it is the part E/v(N) of the step. In a step of decodes v(N) is T(n); where a prompt is computed as well
 the step is longer, and its empty seats cost no more for that.
@@ -93,7 +93,7 @@ def empty_times(steps: pa.Table, cells: Cells, at: Ints, model: StepModel | None
     riders = arrow.counts(steps, "running", SplitError)[at]
     held &= (riders > 0) & (riders < REFERENCE_OCCUPANCY)
     wide = cells.wide(model)
-    if REFERENCE_OCCUPANCY * (model.row + model.row_comm) > NARROW:
+    if REFERENCE_OCCUPANCY * model.most_per_row > NARROW:
         wide[:] = True
     some = held & ~wide
     if some.any():
@@ -115,8 +115,7 @@ def _columns(model: StepModel, riders: Ints, rows: Ints, attention: Ints, durati
     alone = np.array([_alone(model, count) for count in range(full + 1)], np.int64)
     unpaid = full * alone - np.arange(full + 1) * alone[full]
     computed = np.maximum(rows, riders)
-    linear = np.maximum(model.weights, model.row * computed) + model.row_comm * computed
-    whole = full * (model.overhead + linear + attention)
+    whole = full * (model.overhead + model.linear_column(computed) + attention)
     empty, _ = multiply_divide(duration, np.where(whole > 0, unpaid[riders], 0), np.maximum(whole, 1))
     return empty
 

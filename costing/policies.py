@@ -54,10 +54,9 @@ def shapley(cells: Sequence[Share], model: StepModel | None) -> Weights:
     """The Shapley value of the step's time, in 2⁻²⁰ ns: what each cell adds, averaged over all orders of boarding.
 
     The players are sequences; those of one cell count as equal, and a cell with rows but no sequence is one player.
-    Raises SplitError without a model.
+    Raises SplitError without a model, and for a mixture of experts.
     """
-    if model is None:
-        raise SplitError("the shapley policy needs the step model of the run, and it has none")
+    model = shapley_model(model)
     players = [max(cell.seqs, min(cell.rows, 1)) for cell in cells]
     everyone = max(sum(players), 1)
     game, sizes = _Game.of(cells, players, model)
@@ -67,6 +66,17 @@ def shapley(cells: Sequence[Share], model: StepModel | None) -> Weights:
         count * (Fraction(model.overhead, everyone) + shared[size] / game.scale) + alone
         for count, size, alone in zip(players, sizes, own, strict=True)
     ]
+
+
+def shapley_model(model: StepModel | None) -> StepModel:
+    """The model, if the Shapley value of its steps can be counted; else raises SplitError."""
+    if model is None:
+        raise SplitError("the shapley policy needs the step model of the run, and it has none")
+    if model.streams:
+        raise SplitError(
+            "the shapley policy is not for mixtures of experts: what a crowd reads depends on who is in it"
+        )
+    return model
 
 
 def marginal(cells: Sequence[Share], model: StepModel) -> list[int]:
@@ -106,12 +116,14 @@ def split(policy: str, cells: Sequence[Share], model: StepModel | None, duration
 
 
 class _Game(NamedTuple):
-    """The game of the shared term max(w, c·m(S)), rows scaled to whole numbers: times are `scale` × 2⁻²⁰ ns."""
+    """The game of the shared term L(m(S)) without r, rows scaled to whole numbers: times are `scale` × 2⁻²⁰ ns."""
 
     players: tuple[tuple[int, int], ...]
     """(scaled rows of one player, how many players have so many), by size."""
     weights: int
     row: int
+    ridge: tuple[tuple[int, int], ...]
+    """Lines (base, per row) that the term does not fall below."""
     scale: int
 
     @classmethod
@@ -123,7 +135,8 @@ class _Game(NamedTuple):
         alike: defaultdict[int, int] = defaultdict(int)
         for size, count in zip(sizes, players, strict=True):
             alike[size] += count
-        return cls(tuple(sorted(alike.items())), model.weights * scale, model.row, scale), sizes
+        ridge = tuple((base * scale, slope) for base, slope in model.ridge)
+        return cls(tuple(sorted(alike.items())), model.weights * scale, model.row, ridge, scale), sizes
 
     def value(self, size: int, everyone: int) -> Fraction:
         """Shapley value of one player with `size` rows.
@@ -137,17 +150,19 @@ class _Game(NamedTuple):
         return value
 
     def time(self, rows: int) -> int:
-        return max(self.weights, self.row * rows)
+        return max(self.weights, self.row * rows, *(base + slope * rows for base, slope in self.ridge))
 
     def small_crowds(self, without: int) -> Mapping[tuple[int, int], int]:
-        """In how many ways all players but one of size `without` form a memory-bound crowd of (size, Σ rows)."""
+        """In how many ways all players but one of size `without` form a crowd of (size, Σ rows), compute-bound ones
+        left out.
+        """
         ways: Mapping[tuple[int, int], int] = {(0, 0): 1}
         for size, players in self.players:
             others = players - (size == without)
             grown: defaultdict[tuple[int, int], int] = defaultdict(int)
             for (crowd, rows), count in ways.items():
                 for joined in range(others + 1):
-                    if self.row * (rows + joined * size) > self.weights:
+                    if self.row * (rows + joined * size) == self.time(rows + joined * size) > self.weights:
                         break
                     grown[crowd + joined, rows + joined * size] += count * comb(others, joined)
             ways = grown
@@ -156,11 +171,13 @@ class _Game(NamedTuple):
 
 @lru_cache(maxsize=GAMES_KEPT)
 def _values(game: _Game) -> Mapping[int, Fraction]:
-    """Shapley value of a player of each size: w/n while all rows stay memory-bound, else counted exactly.
+    """Shapley value of a player of each size: alike while all rows are memory-bound or all players are equal, else
+    counted exactly.
 
     Steps with the same riders come again and again, whoever they are: their game is solved once.
     """
     everyone = max(sum(count for _, count in game.players), 1)
-    if game.row * sum(size * count for size, count in game.players) <= game.weights:
-        return dict.fromkeys((size for size, _ in game.players), Fraction(game.weights, everyone))
+    whole = game.time(sum(size * count for size, count in game.players))
+    if whole == game.weights or len(game.players) == 1:
+        return dict.fromkeys((size for size, _ in game.players), Fraction(whole, everyone))
     return {size: game.value(size, everyone) for size, _ in game.players}

@@ -50,11 +50,14 @@ def _split_one(cells: Cells, segment: int, model: StepModel | None, policy: str,
 
 
 def _needs_a_look(cells: Cells, model: StepModel | None, policy: str) -> Bools:
-    """Segments that columns cannot weigh: compute-bound ones, and crowds, under `shapley` (bool[segments])."""
+    """Segments that columns cannot weigh under `shapley`: crowds, and unequal riders beyond the memory-bound range
+    (bool[segments]).
+    """
     if policy != "shapley" or model is None:
         return np.full(len(cells.duration), policy == "shapley")
     many = cells.segments.sum(_players(cells)) > MANY_PLAYERS
-    return many | (cells.segments.sum(cells.rows) > model.weights // max(model.row, 1))
+    unequal = cells.segments.any(cells.rows != _players(cells))
+    return many | (unequal & (cells.segments.sum(cells.rows) > model.memory_rows))
 
 
 def _players(cells: Cells) -> Ints:
@@ -78,12 +81,13 @@ def _weighted_tokens(cells: Cells, model: StepModel | None) -> Ints:
 
 
 def _shapley(cells: Cells, model: StepModel | None) -> Ints:
-    """n times the value, n the step's players, of memory-bound steps: each player bears (o + w)/n and its own."""
-    if model is None:
-        raise SplitError("the shapley policy needs the step model of the run, and it has none")
+    """n times the value, n the step's players, where all bear the same part of what they share, and their own."""
+    model = policies.shapley_model(model)
     players = _players(cells)
-    everyone = np.maximum(cells.segments.sum(players), 1)[cells.segments.of]
-    return players * (model.overhead + model.weights) + everyone * (model.row_comm * cells.rows + cells.attn)
+    of, rows = cells.segments.of, cells.segments.sum(cells.rows)
+    everyone = np.maximum(cells.segments.sum(players), 1)[of]
+    shared = model.overhead + model.linear_column(rows) - model.row_comm * rows
+    return players * shared[of] + everyone * (model.row_comm * cells.rows + cells.attn)
 
 
 _WEIGHTS: Mapping[str, Callable[[Cells, StepModel | None], Ints]] = {

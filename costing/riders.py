@@ -13,7 +13,8 @@ from .effects import Traffic
 def seat_costs(runs: Iterable[Run]) -> dict[str, int]:
     """For each model the GPU-nanoseconds of a decode step that everybody in it shares: overhead and weights.
 
-    Models whose runs have no step model or different ones are left out.
+    Models whose runs have no step model or different ones are left out, and so are mixtures of experts: their steps
+    read as many weights as their riders ask for.
     """
     found: dict[str, set[int | None]] = {}
     for run in runs:
@@ -33,7 +34,7 @@ def riders(traffic: Traffic, seat_cost: int | None) -> Fraction | None:
 
 
 def _shared_ns(run: Run) -> int | None:
-    if run.step_model is None:
+    model = None if run.step_model is None else StepModel.from_json(run.step_model)
+    if model is None or model.streams:
         return None
-    model = StepModel.from_json(run.step_model)
     return (model.overhead + model.weights) * run.gpus // UNITS_PER_NS

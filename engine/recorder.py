@@ -78,7 +78,7 @@ class Recorder:
             schedule.preemptions,
             schedule.held_by,
             model.flops(load.rows, load.row_pairs),
-            model.bytes_read(load.seen),
+            model.bytes_read(load.seen, load.rows),
             "step",
         )
         self._sink.step(record, self._shares(load, started_ns, duration_ns))

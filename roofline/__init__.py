@@ -1,15 +1,15 @@
 """GPU and model specs, and the step-time model built from them."""
 
 from .errors import SpecError
-from .gpu import Efficiency, Gpu, gpu, gpu_names
-from .model import Model, model, model_names
+from .gpu import Gpu, gpu, gpu_names
+from .model import Model
+from .models import model, model_names
 from .replica import Replica
 from .step_model import UNIT_BITS, UNITS_PER_NS, StepModel, pairs, to_units
 
 __all__ = [
     "UNITS_PER_NS",
     "UNIT_BITS",
-    "Efficiency",
     "Gpu",
     "Model",
     "Replica",

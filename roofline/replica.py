@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from . import condense
+from .constants import Constants, shipped_constants
 from .errors import SpecError
 from .gpu import Gpu
-from .model import WEIGHT_BYTES, Model, weight_bytes
+from .kernels import Kernels, Peaks
+from .model import WEIGHT_BYTES, Model, kv_bytes, weight_bytes
 from .step_model import StepModel
 
 MEMORY_UTILISATION = 0.9
 """Part of the memory that an engine takes for weights and KV cache, as vLLM's `gpu_memory_utilization`."""
-ACTIVATION_BYTES = 2
-"""Bytes of one activation (bf16), as all-reduces move them."""
 ACTIVATION_BYTES_PER_ROW = 8
 """Peak activation bytes per row and hidden unit that an engine keeps free beside weights and KV."""
 
@@ -25,10 +26,15 @@ class Replica:
     model: Model
     weights: str = "bf16"
     tp: int = 1
+    kv: str = "bf16"
+    """Format of the KV cache."""
+    constants: Constants | None = None
+    """Constants of the GPU's kernels; None: the shipped ones."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot be split or is no number of GPUs."""
         weight_bytes(self.weights)
+        kv_bytes(self.kv)
         if self.tp < 1:
             raise SpecError(f"--tp {self.tp}: a replica needs at least one GPU")
         if self.model.heads % self.tp:
@@ -36,9 +42,8 @@ class Replica:
 
     @property
     def kv_token_bytes(self) -> int:
-        """KV bytes of one token over all GPUs; with more GPUs than KV heads each head is held several times."""
-        copies = max(1, self.tp // self.model.kv_heads)
-        return self.model.kv_bytes * copies
+        """KV bytes of one token over all GPUs; what does not split over them is held several times."""
+        return self.tp * self.model.cached_layers * self.model.kv_numbers(self.tp) * self.kv_number_bytes
 
     def block_bytes(self, block_size: int) -> int:
         """Bytes of one KV block over all GPUs."""
@@ -69,29 +74,28 @@ class Replica:
             return f"{wider} or a larger GPU"
         return f"{wider}, smaller weights (--weights {' or '.join(smaller)}) or a larger GPU"
 
-    def step_model(self) -> StepModel:
-        """Integer constants of the step time, from datasheet peaks times fitted efficiencies.
+    @property
+    def kernels(self) -> Kernels:
+        """The constants of this GPU's kernels: those given, else the shipped ones."""
+        return self.origin_constants.kernels
 
-        A ring all-reduce moves 2·(tp−1)/tp of a message per GPU, twice a layer. `gpus.toml` names the origin of every
-        constant.
-        """
-        gpu, model, tp = self.gpu, self.model, self.tp
-        fit = gpu.efficiency_for(self.weights)
-        bandwidth = gpu.bandwidth * tp
-        reduces = 2 * model.layers if tp > 1 else 0
-        traffic = 2 * (tp - 1) / tp * model.hidden * ACTIVATION_BYTES
-        return StepModel.of(
-            weight_bytes=model.streamed_bytes(self.weights),
-            kv_token_bytes=self.kv_token_bytes,
-            flops_row=2 * model.layer_params,
-            flops_pair=model.flops_pair,
-            bandwidth=bandwidth * fit.bandwidth,
-            kv_bandwidth=bandwidth * fit.kv_bandwidth,
-            flops=gpu.peak_flops(self.weights) * tp * fit.compute,
-            attention_flops=gpu.bf16_flops * tp * fit.attention,
-            overhead_s=(model.layers * fit.layer_us + reduces * fit.allreduce_us) * 1e-6,
-            row_comm_s=reduces * traffic / (fit.allreduce_gbps * 1e9),
-        )
+    @property
+    def origin_constants(self) -> Constants:
+        """The constants with their origin."""
+        return self.constants or shipped_constants(self.gpu.name)
+
+    def peaks(self, weights: str) -> Peaks:
+        """Datasheet peaks of one GPU for matrix products with these weights."""
+        return Peaks(self.gpu.bandwidth, self.gpu.peak_flops(weights), self.gpu.bf16_flops)
+
+    @property
+    def kv_number_bytes(self) -> int:
+        """Bytes of one cached number."""
+        return kv_bytes(self.kv)
+
+    def step_model(self) -> StepModel:
+        """Integer constants of the step time, from the kernels of this GPU."""
+        return condense.step_model(self)
 
 
 def _gb(size: int) -> str:

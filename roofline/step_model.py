@@ -1,6 +1,11 @@
 """How long a step takes: weights streamed once, rows computed, every sequence's KV read.
 
-    v(S) = o + max(w, c·M) + r·M + Σ a_i        a_i = max(KV bytes read / bandwidth, attention FLOPs / FLOP rate)
+    v(S) = o + L(M) + Σ a_i        L(M) = max(w(M), c·M) + r·M
+                                   a_i = max(KV bytes read / bandwidth, attention FLOPs / FLOP rate)
+
+w is a constant in a dense model; in a mixture of experts it grows with the rows, as more experts are touched. Around
+the ridge, where neither memory nor arithmetic is busy all the time, L may be larger by lines of its own. L(M)/M never
+rises with M, so that no group of riders pays more than riding alone.
 
 All constants are integers in clock units of 2⁻²⁰ ns, rounded once, so that a step time is the same integer wherever
 it is computed and durations never drift.
@@ -9,10 +14,19 @@ it is computed and durations never drift.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 UNIT_BITS = 20
 UNITS_PER_NS = 1 << UNIT_BITS
+ALL_TOUCHED = 4096
+"""Rows that touch every expert, for all that a step's time shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +39,11 @@ class StepModel:
     overhead: int
     """o: launch, scheduling and all-reduce latency of one step."""
     weights: int
-    """w: streaming the weights once."""
+    """w: streaming all the weights once."""
     row: int
     """c: linear layers for one token row."""
     row_comm: int
-    """r: all-reduce traffic for one token row."""
+    """r: all-reduce traffic and elementwise kernels for one token row."""
     kv_token: int
     """Reading the KV of one token of context."""
     attn_pair: int
@@ -38,6 +52,10 @@ class StepModel:
     kv_token_bytes: int
     flops_row: int
     flops_pair: int
+    streams: tuple[tuple[int, int], ...] = ()
+    """Lines (base, per row) whose least, and no more than `weights`, is w(M); none where w is the same for all M."""
+    ridge: tuple[tuple[int, int], ...] = ()
+    """Lines (base, per row) that max(w(M), c·M) does not fall below; no base is negative, no slope reaches c."""
 
     @classmethod
     def of(
@@ -68,9 +86,44 @@ class StepModel:
             flops_pair=flops_pair,
         )
 
+    def streamed(self, rows: int) -> int:
+        """w(M): streaming the weights that `rows` rows need."""
+        touched = min(rows, ALL_TOUCHED)
+        return min([self.weights, *(base + slope * touched for base, slope in self.streams)])
+
     def linear(self, rows: int) -> int:
-        """Time of everything that all rows of a step share, without the overhead: max(w, c·M) + r·M."""
-        return max(self.weights, self.row * rows) + self.row_comm * rows
+        """L(M): time of everything that all rows of a step share, without the overhead."""
+        ridge = (base + slope * rows for base, slope in self.ridge)
+        return max(self.streamed(rows), self.row * rows, *ridge) + self.row_comm * rows
+
+    @property
+    def most_per_row(self) -> int:
+        """No further row makes L longer by more than this, beyond w."""
+        return max([self.row, *(slope for _, slope in self.ridge)]) + self.row_comm
+
+    @property
+    def most_shared(self) -> int:
+        """The longest that L takes of what does not depend on rows."""
+        return max([self.weights, *(base for base, _ in self.ridge)])
+
+    @property
+    def memory_rows(self) -> int:
+        """The most rows that only stream the weights: up to them L is w + r·M."""
+        lines = [(0, max(self.row, 1)), *((base, slope) for base, slope in self.ridge if slope)]
+        return max(0, min((self.weights - base) // slope for base, slope in lines))
+
+    def linear_column(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """`linear` of many steps at once (int64[steps])."""
+        import numpy as np
+
+        streamed = np.full_like(rows, self.weights)
+        touched = np.minimum(rows, ALL_TOUCHED)
+        for base, slope in self.streams:
+            streamed = np.minimum(streamed, base + slope * touched)
+        shared = np.maximum(streamed, self.row * rows)
+        for base, slope in self.ridge:
+            shared = np.maximum(shared, base + slope * rows)
+        return shared + self.row_comm * rows
 
     def attention(self, rows: int, context: int) -> int:
         """a_i of a sequence that computes `rows` new rows behind `context` tokens already in its cache."""
@@ -85,18 +138,36 @@ class StepModel:
         """FLOPs of a step with `rows` rows and `row_pairs` (row, context token) pairs."""
         return self.flops_row * rows + self.flops_pair * row_pairs
 
-    def bytes_read(self, kv_tokens: int) -> int:
-        """Bytes that a step reads: the weights once, and the KV of `kv_tokens` tokens."""
-        return self.weight_bytes + self.kv_token_bytes * kv_tokens
+    def bytes_read(self, kv_tokens: int, rows: int = ALL_TOUCHED) -> int:
+        """Bytes that a step reads: the weights that `rows` rows need once, and the KV of `kv_tokens` tokens."""
+        part = self.weight_bytes
+        if self.streams:
+            part = part * self.streamed(rows) // max(self.weights, 1)
+        return part + self.kv_token_bytes * kv_tokens
 
     def to_json(self) -> str:
         """The constants as one JSON object, as kept in a run record."""
-        return json.dumps(asdict(self), separators=(",", ":"))
+        constants = {name: value for name, value in asdict(self).items() if value != ()}
+        return json.dumps(constants, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> StepModel:
         """Read what `to_json` wrote."""
-        return cls(**json.loads(text))
+        constants: dict[str, Any] = json.loads(text)
+        streams, ridge = (tuple((base, slope) for base, slope in constants.pop(n, ())) for n in ("streams", "ridge"))
+        return cls(**constants, streams=streams, ridge=ridge)
+
+
+def stream_lines(points: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """Lines for `StepModel.streams` through points (rows, units) of a concave w(M) with rising rows.
+
+    Bases are never negative, so w(M)/M never rises.
+    """
+    lines: list[tuple[int, int]] = []
+    for (rows, units), (more_rows, more_units) in pairwise(points):
+        slope = max(0, min((more_units - units) // (more_rows - rows), units // rows))
+        lines.append((units - slope * rows, slope))
+    return tuple(lines)
 
 
 def pairs(rows: int, context: int) -> int:

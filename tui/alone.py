@@ -19,13 +19,17 @@ class Alone:
     weights: int
     row: int
     row_comm: int
+    streams: tuple[tuple[int, int], ...] = ()
+    ridge: tuple[tuple[int, int], ...] = ()
 
     @classmethod
     def from_json(cls, text: str | None) -> Alone | None:
         """Read `Run.step_model`; None when the run has none or it is not one."""
         try:
             constants: dict[str, Any] = json.loads(text or "null") or {}
-            return cls(*(int(constants[name]) for name in ("overhead", "weights", "row", "row_comm")))
+            overhead, weights, row, row_comm = (int(constants[n]) for n in ("overhead", "weights", "row", "row_comm"))
+            streams, ridge = (tuple((int(a), int(b)) for a, b in constants.get(n, ())) for n in ("streams", "ridge"))
+            return cls(overhead, weights, row, row_comm, streams, ridge)
         except (ValueError, KeyError, TypeError):
             return None
 
@@ -46,4 +50,10 @@ class Alone:
         return seqs * self.overhead + linear + cell.attn
 
     def _linear(self, rows: int) -> int:
-        return max(self.weights, self.row * rows) + self.row_comm * rows if rows else 0
+        if not rows:
+            return 0
+        streamed = min([self.weights, *(base + slope * rows for base, slope in self.streams)])
+        return (
+            max([streamed, self.row * rows, *(base + slope * rows for base, slope in self.ridge)])
+            + self.row_comm * rows
+        )

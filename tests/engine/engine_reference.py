@@ -388,7 +388,7 @@ class ReferenceEngine:
                 sum(drafts - kept for *_, drafts, kept in rows),
                 c.kv_blocks - 1 - self.free, c.kv_blocks - 1, preemptions, held_by,
                 model.flops(sum(n for _, n, *_ in rows), pair_count),
-                model.bytes_read(sum(s.computed + n for s, n, *_ in rows)), "step",
+                model.bytes_read(sum(s.computed + n for s, n, *_ in rows), sum(n for _, n, *_ in rows)), "step",
             )
         )  # fmt: skip
 

@@ -1,0 +1,1 @@
+"""Fitting the constants of kernels to measured step times."""
