@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
+from pathlib import Path
 from typing import Any
 
 import click
 
+from .options import constants_option, kv_cache_option
+from .replicas import find_replica
+
 _OPTIONS = (
     click.option("--gpu", default="h100", show_default=True, help="GPU type."),
-    click.option("--model", default="llama-3-8b", show_default=True, help="Model."),
+    click.option("--model", default="llama-3-8b", show_default=True, help="Model, or the path of its config.json."),
     click.option("--tp", default=1, show_default=True, help="GPUs that share one replica (tensor parallel size)."),
     click.option(
         "--weights",
@@ -19,6 +23,8 @@ _OPTIONS = (
         show_default=True,
         help="Weight format.",
     ),
+    kv_cache_option,
+    constants_option,
     click.option(
         "--mode",
         type=click.Choice(["continuous", "static", "none"]),
@@ -98,17 +104,24 @@ def engine_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options that describe an engine; it gets them as one argument, `engine`."""
 
     @wraps(command)
-    def call(*, gpu: str, model: str, tp: int, weights: str, draft_model: str | None, **rest: Any) -> None:
+    def call(
+        *,
+        gpu: str,
+        model: str,
+        tp: int,
+        weights: str,
+        kv_cache_dtype: str,
+        constants: Path | None,
+        draft_model: str | None,
+        **rest: Any,
+    ) -> None:
         from ..collector.embedded import EmbeddedEngine
-        from ..roofline import Replica
-        from ..roofline import gpu as find_gpu
-        from ..roofline import model as find_model
 
         limits = {name: rest.pop(name) for name in _LIMITS}
-        replica = Replica(find_gpu(gpu), find_model(model), weights, tp)
+        replica = find_replica(gpu, model, weights, tp, kv_cache_dtype, constants)
         if draft_model is not None and not limits["num_speculative_tokens"]:
             raise click.UsageError("--draft-model drafts nothing without --num-speculative-tokens N")
-        draft = None if draft_model is None else Replica(find_gpu(gpu), find_model(draft_model), weights, tp)
+        draft = None if draft_model is None else find_replica(gpu, draft_model, weights, tp, kv_cache_dtype, constants)
         command(engine=EmbeddedEngine(replica, draft=draft, **limits), **rest)
 
     for option in reversed(_OPTIONS):

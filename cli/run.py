@@ -18,6 +18,7 @@ from .fleet import run_fleet
 from .options import PRICE
 from .progress import Progress
 from .recording import recording
+from .replicas import tell_constants
 from .trace import parse_traces
 from .traffic import factor, traffic
 
@@ -92,6 +93,7 @@ def run(
     if endpoints is not None:
         finished = run_fleet(endpoints, arrivals, inputs, store, pace=pace, rate=rate, as_json=as_json)
     else:
+        tell_constants(engine.replica)
         config = engine.config(inputs, has_prefix_ids=any(t.has_prefix_ids for t in traces))
         place = store or Path("farebox-runs") / config.run_id
         with recording(place, pace, rate) as opened, Progress(len(arrivals)) as progress:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .options import constants_option, json_option
+from .options import constants_option, json_option, kv_cache_option
+from .replicas import find_replica
 
 if TYPE_CHECKING:
     from ..roofline.configuration import Configuration
@@ -45,9 +46,7 @@ MOST_SHOWN = 20
     show_default=True,
     help="Weight format.",
 )
-@click.option(
-    "--kv-cache-dtype", type=click.Choice(["bf16", "fp8"]), default="bf16", show_default=True, help="KV cache format."
-)
+@kv_cache_option
 @click.option("--phase", type=click.Choice(["decode", "prefill"]), default="decode", show_default=True)
 @click.option("--batch", type=click.IntRange(1), default=1, show_default=True, help="Sequences in the step.")
 @click.option("--kv-len", type=click.IntRange(1), default=1024, show_default=True, help="Context of each, in tokens.")
@@ -79,19 +78,13 @@ def step(
     Constants come from --constants, else from the file that `farebox calibrate` wrote, else with Farebox; a GPU that
     nobody has measured is marked as uncalibrated. Host time between steps is in it only if it was calibrated.
     """
-    from ..roofline import Replica
-    from ..roofline import gpu as find_gpu
-    from ..roofline import model as find_model
     from ..roofline.configuration import Configuration
-    from ..roofline.constants import find_constants
     from ..roofline.prediction import step_parts
 
     if file is not None:
         _predict_file(file, constants)
         return
-    device = find_gpu(gpu)
-    known = find_constants(device.name, constants)
-    replica = Replica(device, find_model(model), weights, tp, kv_cache_dtype, known)
+    replica = find_replica(gpu, model, weights, tp, kv_cache_dtype, constants)
     rows = tokens or (batch if phase == "decode" else batch * kv_len)
     one = Configuration.of(replica, phase, batch, rows, kv_len)
     parts = step_parts(replica, one.work)

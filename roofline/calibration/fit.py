@@ -55,8 +55,8 @@ def fit(timings: Sequence[Timing], base: Kernels | None = None) -> Fit:
     gpus = {timing.replica.gpu.name for timing in timings}
     if len(gpus) != 1:
         raise SpecError(f"steps of one GPU type are needed, not of {', '.join(sorted(gpus)) or 'none'}")
-    start = base or shipped_constants("").kernels
     columns = batches(timings)
+    start = base or _typical(columns)
     with_host = any(np.isnan(batch.parts).any() for batch in columns)
     if with_host and not start.step_us:
         start = replace(start, step_us=HOST_US)
@@ -71,14 +71,24 @@ def fit(timings: Sequence[Timing], base: Kernels | None = None) -> Fit:
     return Fit(kernels, _widths(parameters, solution, kernels))
 
 
+def _typical(columns: list[Batch]) -> Kernels:
+    """Typical values for the weight formats that were measured; others then run like bf16."""
+    kernels = shipped_constants("").kernels
+    formats = _formats(columns) | {"bf16"}
+    return replace(kernels, matrices={name: rates for name, rates in kernels.matrices.items() if name in formats})
+
+
+def _formats(columns: list[Batch]) -> set[str]:
+    return {"fp8" if batch.replica.weights == "int8" else batch.replica.weights for batch in columns}
+
+
 def _best(columns: list[Batch], starts: list[Kernels], with_host: bool) -> Kernels:
     """The start from which a few steps get nearest: thresholds are tried, since no slope leads to them."""
     return min(starts, key=lambda start: _solve(columns, start, with_host, TRIAL)[1].cost)
 
 
 def _solve(columns: list[Batch], start: Kernels, with_host: bool, most: int = 60) -> tuple[Parameters, Solution]:
-    formats = {"fp8" if batch.replica.weights == "int8" else batch.replica.weights for batch in columns}
-    parameters = Parameters.of(start, formats, with_host)
+    parameters = Parameters.of(start, _formats(columns), with_host)
     residuals = _residuals(columns, parameters, start)
     return parameters, solve(residuals, parameters.disbelief, parameters.start, most)
 

@@ -1,5 +1,7 @@
 """Makers of steps, cells and runs for the costing tests."""
 
+from dataclasses import replace
+
 from farebox.events import Request, Run, Share, Step
 from farebox.roofline.step_model import UNITS_PER_NS, StepModel
 
@@ -9,6 +11,19 @@ US = 1000 * UNITS_PER_NS
 
 def make_model(overhead: int = 300 * US, weights: int = 6000 * US, row: int = 20 * US, row_comm: int = 0) -> StepModel:
     return StepModel(overhead, weights, row, row_comm, 0, 0, 0, 0, 0, 0)
+
+
+def with_ridge(model: StepModel) -> StepModel:
+    """The same model with two lines around its ridge: L is larger there, and the same far from it."""
+    if model.weights < 4 or model.row < 4:
+        return model
+    return replace(model, ridge=((model.weights * 3 // 4, model.row // 2), (model.weights // 4, model.row * 7 // 8)))
+
+
+def with_experts(model: StepModel) -> StepModel:
+    """The same model as a mixture of experts: one row reads a quarter of its weights, many read all."""
+    part = model.weights // 4
+    return replace(model, streams=((part, part), (2 * part, part // 2), (model.weights, 0)))
 
 
 def make_cell(**values) -> Share:

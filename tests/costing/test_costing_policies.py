@@ -4,7 +4,7 @@ from fractions import Fraction
 from itertools import combinations, permutations
 
 import pytest
-from costing_helpers import US, case_a, case_b, make_cell, make_model, make_step
+from costing_helpers import US, case_a, case_b, make_cell, make_model, make_step, with_experts, with_ridge
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -55,7 +55,9 @@ def test_prompts_and_outputs_weigh_what_one_asks_for():
     assert POLICIES["weighted_tokens"](case_b(), MODEL) == [2, 2, 2, 512]
 
 
-small_models = st.builds(make_model, st.integers(0, 500), st.integers(0, 5000), st.integers(0, 40), st.integers(0, 5))
+plain_models = st.builds(make_model, st.integers(0, 500), st.integers(0, 5000), st.integers(0, 40), st.integers(0, 5))
+small_models = plain_models | plain_models.map(with_ridge)
+any_mixture = small_models | plain_models.map(with_experts)
 sequences = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 900)), min_size=1, max_size=5)
 
 
@@ -129,7 +131,7 @@ def test_names_and_order_decide_nothing_but_ties(values, model, policy, random):
         assert abs(after[new] - before[old]) <= (2 if policy == "roofline" else 0)
 
 
-@given(sequences, small_models)
+@given(sequences, any_mixture)
 def test_no_group_pays_more_than_riding_alone(values, model):
     """The core: with the model's own time, roofline shares of any group are at most what the group costs alone."""
     cells = riders(values)
@@ -138,6 +140,11 @@ def test_no_group_pays_more_than_riding_alone(values, model):
         for group in combinations(range(len(cells)), size):
             alone = time([cells[i] for i in group], model)
             assert sum(weights[i] for i in group) <= alone + 2 * size
+
+
+def test_shapley_of_a_mixture_of_experts_is_refused():
+    with pytest.raises(SplitError, match="not for mixtures of experts"):
+        shapley(case_a(), with_experts(MODEL))
 
 
 def split_by_columns(policy, steps, model):
@@ -152,19 +159,20 @@ def split_by_columns(policy, steps, model):
 seqs_of = st.one_of(st.integers(0, 70), st.integers(0, 4), st.just(0), st.just(2**31))
 rows_of = st.one_of(st.integers(0, 40), st.integers(0, 3000), st.just(2**30))
 any_attn = st.one_of(st.integers(0, 10**12), st.integers(0, 2**55))
-any_model = st.builds(
+wide_models = st.builds(
     make_model,
     st.integers(0, 2**40),
     st.one_of(st.integers(0, 2**43), st.just(0), st.just(2**55)),
     st.one_of(st.integers(0, 2**36), st.just(0)),
     st.integers(0, 2**20),
 )
+any_model = wide_models | wide_models.map(with_ridge)
 
 
 def may_be_counted(cells, model):
     """Whether the exact Shapley value of so many memory-bound crowds ends within this test."""
     rows, seqs = sum(c.rows for c in cells), sum(max(c.seqs, 1) for c in cells)
-    return model.row * rows <= model.weights or (seqs <= 150 and len(cells) <= 3) or not model.weights
+    return rows <= model.memory_rows or (seqs <= 150 and len(cells) <= 3) or not model.weights
 
 
 @settings(max_examples=80)

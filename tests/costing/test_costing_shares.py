@@ -1,7 +1,7 @@
 """The integer rule: whole nanoseconds, all of them, the same by cell and by column."""
 
 import pytest
-from costing_helpers import US, case_a, case_b, make_cell, make_model, make_step
+from costing_helpers import US, case_a, case_b, make_cell, make_model, make_step, with_experts, with_ridge
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -16,7 +16,8 @@ FREE = make_model(0, 0, 0)
 ordinary = st.integers(0, 1000)
 adversarial = st.one_of(ordinary, ordinary, st.integers(0, 2**40), st.integers(0, 2**62), st.just(2**30))
 units = st.one_of(st.integers(0, 10**12), st.integers(0, 2**52), st.just(0))
-models = st.builds(make_model, units, units, st.integers(0, 2**36), st.integers(0, 2**30))
+plain_models = st.builds(make_model, units, units, st.integers(0, 2**36), st.integers(0, 2**30))
+models = plain_models | plain_models.map(with_ridge) | plain_models.map(with_experts)
 cell_values = st.tuples(adversarial, adversarial, st.one_of(units, st.integers(0, 2**62)))
 
 
