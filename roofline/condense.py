@@ -50,7 +50,7 @@ def step_model(replica: Replica) -> StepModel:
         flops_row=2 * model.active_params,
         flops_pair=model.flops_pair,
         streams=stream_lines(points) if model.experts else (),
-        ridge=_ridge(lambda rows: _matrices_s(replica, rows), points[-1][1], to_units(row)),
+        ridge=() if model.experts else _ridge(lambda rows: _matrices_s(replica, rows), points[-1][1], to_units(row)),
     )
 
 
@@ -77,7 +77,7 @@ def _matrices_s(replica: Replica, rows: float) -> float:
 
 
 def _ridge(matrices_s: Callable[[float], float], weights: int, row: int) -> tuple[tuple[int, int], ...]:
-    """Tangents of the matrix products' time around the ridge, as lines (base, per row) in clock units.
+    """Tangents of the matrix products' time around the ridge of a dense model, as lines (base, per row) in clock units.
 
     Only those that leave both ends to w and c: none that rises as fast as c.
     """

@@ -126,7 +126,7 @@ def test_lines_through_a_concave_stream_meet_its_points(dense, experts, number):
 @settings(FEW)
 @given(
     st.sampled_from(GPUS).map(gpu),
-    st.sampled_from(("llama-2-7b", "llama-3-8b", "llama-3-70b")).map(model),
+    st.sampled_from(("llama-2-7b", "llama-3-70b", "mixtral-8x7b", "qwen3-30b-a3b")).map(model),
     st.sampled_from(("bf16", "fp8")),
     st.sampled_from((1, 2, 4)),
     st.sampled_from((1, 4, 16, 64, 256)),

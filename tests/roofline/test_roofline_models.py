@@ -42,6 +42,7 @@ def test_a_mixture_reads_a_quarter_of_its_experts_for_one_row_and_all_for_many()
     replica = Replica(gpu("h100"), model("mixtral-8x7b"), tp=2)
     constants = replica.step_model()
     assert 0.25 < constants.streamed(1) / constants.weights < 0.35
+    assert constants.linear(1) < constants.linear(8) / 2
     assert constants.streamed(2) > 1.5 * constants.streamed(1)
     assert constants.streamed(200) == pytest.approx(constants.weights, rel=1e-6)
     assert constants.bytes_read(0, rows=1) < 0.35 * constants.weight_bytes
