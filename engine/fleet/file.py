@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from ...roofline import Replica, gpu, model
+from ...roofline.constants import find_constants
 from ..config import EngineConfig
 from .endpoint import Endpoint, load_ns
 from .errors import FleetError
@@ -87,8 +88,11 @@ def _replica(section: Section) -> Replica:
     with section.reading("model"):
         shape = model(section.text("model"))
     weights, tp = section.text("weights", "bf16"), section.whole("tp", 1)
+    kv, file = section.text("kv_cache_dtype", "bf16"), section.text("constants", "")
+    with section.reading("constants"):
+        constants = find_constants(kind.name, Path(file)) if file else None
     with section.reading():
-        return Replica(kind, shape, weights, tp)
+        return Replica(kind, shape, weights, tp, kv, constants)
 
 
 def _engine(section: Section, name: str, replica: Replica) -> EngineConfig:

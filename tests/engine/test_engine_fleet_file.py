@@ -1,11 +1,14 @@
 """Fleet files: what they say, and what is said when they are wrong."""
 
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
 from farebox.engine.fleet import Fleet, FleetError, Route
+from farebox.roofline import to_units
+from farebox.roofline.constants import Constants, Origin, shipped_constants, write_constants
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "fleet" / "fleet.toml"
 ENDPOINT = '[[endpoint]]\nname = "a"\ngpu = "h100"\nmodel = "llama-3-8b"\n'
@@ -28,6 +31,18 @@ def test_the_example_says_what_its_comments_say():
     assert (code.engine.weights, code.engine.kv_blocks > chat.engine.kv_blocks) == ("fp8", True)
     assert (night.load_ns, night.price, night.currency) == (20 * 10**9, Decimal("0.99"), "USD")
     assert fleet.routes == (Route("night", tier="batch"), Route("code", tenant="code*", prompt_tokens=(1, 6000)))
+
+
+def test_an_endpoint_may_keep_kv_in_fp8_and_time_its_steps_by_constants_of_its_own(tmp_path):
+    own = Constants(replace(shipped_constants("h100_sxm").kernels, step_us=1000.0), Origin("mine"))
+    write_constants(tmp_path / "own.toml", "h100_sxm", own)
+    more = f'kv_cache_dtype = "fp8"\nconstants = "{tmp_path / "own.toml"}"\n'
+    (plain,), (other,) = (read(tmp_path, ENDPOINT + keys).endpoints for keys in ("", more))
+    assert other.engine.block_bytes * 2 == plain.engine.block_bytes
+    slower = other.engine.step_model.overhead - plain.engine.step_model.overhead
+    assert slower == pytest.approx(to_units(1e-3), rel=1e-6)
+    with pytest.raises(FleetError, match=r'endpoint "a": constants: .*no constants for a100_sxm'):
+        read(tmp_path, ENDPOINT.replace("h100", "a100") + more)
 
 
 @pytest.mark.parametrize(
