@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -53,6 +54,11 @@ Examples
     help="TOML file of endpoints and routes, instead of the flags of one engine.",
 )
 @engine_options
+@click.option(
+    "--async-scheduling",
+    is_flag=True,
+    help="continuous: plan a step while the one before it runs, as vLLM on CUDA does.",
+)
 @click.option("--store", type=click.Path(path_type=Path), help="Folder to record into.  [default: farebox-runs/RUN_ID]")
 @click.option("--speed", default="max", show_default=True, metavar="max|FACTOR", help="Virtual time against real time.")
 @click.option("--load", default="1", show_default=True, metavar="X", help="Arrivals X times as dense.")
@@ -66,6 +72,7 @@ def run(
     engine: EmbeddedEngine,
     trace: str,
     fleet: Path | None,
+    async_scheduling: bool,
     store: Path | None,
     speed: str,
     load: str,
@@ -94,6 +101,7 @@ def run(
         finished = run_fleet(endpoints, arrivals, inputs, store, pace=pace, rate=rate, as_json=as_json)
     else:
         tell_constants(engine.replica)
+        engine = replace(engine, async_scheduling=async_scheduling)
         config = engine.config(inputs, has_prefix_ids=any(t.has_prefix_ids for t in traces))
         place = store or Path("farebox-runs") / config.run_id
         with recording(place, pace, rate) as opened, Progress(len(arrivals)) as progress:

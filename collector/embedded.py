@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from ..engine.arrival import Arrival
 from ..engine.config import EngineConfig, Mode, Policy
-from ..engine.engine import Engine
 from ..engine.pace import Pace
+from ..engine.pipeline import engine_of
 from ..engine.replay import replay
 from ..engine.shield import shielded_signals
 from ..engine.speculation import PER_MILLION, Speculation
@@ -46,6 +46,7 @@ class EmbeddedEngine:
     """The draft model on the same GPUs; None: drafts are free, as n-grams are."""
     batch_wait_ms: int = 50
     fast_cap: int | None = None
+    async_scheduling: bool = False
     engine_id: str | None = None
 
     def config(self, inputs: Iterable[str], *, has_prefix_ids: bool = False) -> EngineConfig:
@@ -65,6 +66,7 @@ class EmbeddedEngine:
                 speculation=self._speculation(),
                 batch_wait_ms=self.batch_wait_ms,
                 fast_cap=self.fast_cap,
+                async_scheduling=self.async_scheduling,
             )
         except FareboxError:
             raise
@@ -106,7 +108,7 @@ def record(
         if on_tick is not None:
             on_tick(recorder)
 
-    engine = Engine(config, recorder, first.arrived_ns)
+    engine = engine_of(config, recorder, first.arrived_ns)
     gc.freeze()  # events are plain tuples without cycles: looking through all of them costs 5 % of a run
     with shielded_signals() as shield:
         try:

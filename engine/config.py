@@ -58,6 +58,10 @@ class EngineConfig:
     """Mode static: how long the first waiting request waits for company."""
     fast_cap: int | None = None
     """While a fast request rides, nobody boards beyond this many sequences; None: no cap."""
+    async_scheduling: bool = False
+    """Schedule a step while the one before it runs, as vLLM does on CUDA; see `PipelinedEngine`."""
+    cold_start_ns: int = 0
+    """How much longer the engine's first step takes: loading kernels, filling caches."""
     gpu_uuids: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -66,9 +70,10 @@ class EngineConfig:
         if self.scheduling_policy not in POLICIES:
             raise ValueError(f"scheduling_policy {self.scheduling_policy!r} is not one of {', '.join(POLICIES)}")
         floors = {"gpus": 1, "max_num_seqs": 1, "max_num_batched_tokens": 1, "block_size": 1, "kv_blocks": 2}
-        for name, floor in (floors | {"block_bytes": 1, "batch_wait_ms": 0}).items():
+        for name, floor in (floors | {"block_bytes": 1, "batch_wait_ms": 0, "cold_start_ns": 0}).items():
             if getattr(self, name) < floor:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be at least {floor}")
+        self._check_pipeline()
         if self.fast_cap is not None and self.fast_cap < 1:
             raise ValueError(f"fast_cap is {self.fast_cap}; it must be at least 1")
         if self.fast_cap is not None and self.mode != "continuous":
@@ -81,6 +86,12 @@ class EngineConfig:
         if self.enable_prefix_caching and (self.prefix_block_tokens < 1 or self.prefix_block_tokens % self.block_size):
             tokens = self.prefix_block_tokens
             raise ValueError(f"prefix_block_tokens is {tokens}; it must be a multiple of block_size {self.block_size}")
+
+    def _check_pipeline(self) -> None:
+        if self.async_scheduling and self.mode != "continuous":
+            raise ValueError(f"async_scheduling needs mode continuous, not {self.mode}")
+        if self.async_scheduling and self.speculation is not None:
+            raise ValueError("async_scheduling does not go with speculation: what is accepted is not known ahead")
 
     @classmethod
     def of(

@@ -50,6 +50,7 @@ class Engine:
         self._clock = load_ns << UNIT_BITS
         """Clock units since the start: an integer, so that it never drifts."""
         self._now_ns = started_ns + load_ns
+        self._cold_units = config.cold_start_ns << UNIT_BITS
 
     @property
     def now_ns(self) -> int:
@@ -119,10 +120,10 @@ class Engine:
         units = self.config.step_model.step(load.rows, load.attn)
         started_ns = self._now_ns
         self._rode = load.riders
-        self._clock += units
+        self._clock += units + self._warm_up()
         self._now_ns = self._base_ns + (self._clock >> UNIT_BITS)
         self._recorder.step(started_ns, self._now_ns, schedule, load, len(self._waiting))
-        self._advance(schedule.chunks, load, units, started_ns)
+        self._get_off(self._advance(schedule.chunks, load, units, started_ns, self._now_ns))
         return True
 
     def leap(self, until_ns: int | None) -> int:
@@ -218,8 +219,13 @@ class Engine:
         while self._hang_ups and self._hang_ups[0][0] <= self._now_ns:
             self.abort(heapq.heappop(self._hang_ups)[1])
 
-    def _advance(self, chunks: list[Chunk], load: Load, units: int, started_ns: int) -> None:
-        """Everybody's rows are computed: sample, let those who are done get off."""
+    def _warm_up(self) -> int:
+        """Clock units that the coming step takes longer because it is the engine's first."""
+        cold, self._cold_units = self._cold_units, 0
+        return cold
+
+    def _advance(self, chunks: list[Chunk], load: Load, units: int, scheduled_ns: int, ended_ns: int) -> list[Sequence]:
+        """Everybody's rows are computed by `ended_ns` (UTC): sample. Returns who got its last token."""
         linear = units - load.attn - self.config.step_model.overhead
         overhead = self.config.step_model.overhead // load.seqs
         done = self._decoders.advance(overhead + linear // load.rows)
@@ -228,21 +234,21 @@ class Engine:
             seq.gpu_units += overhead + linear * chunk.rows // load.rows + attn
             seq.num_computed += chunk.rows - chunk.drafts + chunk.accepted
             if seq.scheduled_ns is None:
-                seq.scheduled_ns = started_ns
-            if completes and self._sample(seq, output_tokens):
+                seq.scheduled_ns = scheduled_ns
+            if completes and self._sample(seq, output_tokens, ended_ns):
                 done.append(seq)
-        self._get_off(done)
+        return done
 
     def _get_off(self, done: list[Sequence]) -> None:
         for seq in sorted(done, key=attrgetter("boarded")):
             self._riders.leave(seq)
             self._end(seq, seq.arrival.natural_end)
 
-    def _sample(self, seq: Sequence, output_tokens: int) -> bool:
-        """Keep what a chunk that reached the newest token yields. Returns whether that was the last of it."""
+    def _sample(self, seq: Sequence, output_tokens: int, ended_ns: int) -> bool:
+        """Keep what a chunk that reached the newest token yields by `ended_ns`. Returns whether that was all."""
         seq.num_output += output_tokens
         if seq.num_output and seq.first_token_ns is None:
-            seq.first_token_ns = self._now_ns
+            seq.first_token_ns = ended_ns
         if seq.num_output == seq.target:
             return True
         self._riders.begin_decoding(seq)

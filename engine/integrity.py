@@ -26,9 +26,10 @@ def check_integrity(served: dict[str, Sequence], waiting: WaitingQueue, riders: 
     for seq in decoding:
         riders.decoders.settle(seq)
     _same("requests in one place each", sorted(served), sorted(seq.request_id for seq in on_board + queued))
-    _same("riders", [s for s in on_board if s.decoding_in is None], riders.prefilling)
+    computing = [seq for seq in on_board if seq.request_id not in riders.finished]
+    _same("riders", [s for s in computing if s.decoding_in is None], riders.prefilling)
     _same("KV blocks of those who wait", sum(seq.blocks + seq.prefix.held for seq in queued), 0)
-    for seq in on_board:
+    for seq in computing:
         _check_tokens(seq, riders)
     for seq in decoding:
         _same(f"tokens left of {seq.request_id}", seq.num_tokens - seq.num_computed, 1)

@@ -54,13 +54,16 @@ class Load:
         on_board, blocks = len(riders.running), riders.pool.used
         load = cls(on_board, blocks, n, n, token_units * seen, seen, seen, n, n, n, 0, 0, 0, 0, 0, [], cells)
         drafting = [0] * len(chunks) if riders.speculation is None else riders.speculation.draft_units(chunks)
-        for chunk, draft_units in zip(chunks, drafting, strict=True):
-            load._add(chunk, model, draft_units)
+        for chunk, draft_units, prompt in zip(chunks, drafting, _prompt_parts(chunks, model), strict=True):
+            load._add(chunk, model, draft_units + prompt)
+        for seq in riders.finished.values():
+            load._cell(seq, "tenant", "decode").block_parts += _block_parts(seq)
         return load
 
-    def _add(self, chunk: Chunk, model: StepModel, draft_units: int) -> None:
+    def _add(self, chunk: Chunk, model: StepModel, beside: int) -> None:
+        """Add a chunk, whose attention is counted with what it costs beside: drafting, and a part of the prompts' p."""
         seq, rows = chunk.seq, chunk.rows
-        attn = model.attention(rows, seq.num_computed) + draft_units
+        attn = model.attention(rows, seq.num_computed) + beside
         recomputed = min(rows, max(0, seq.high_water - seq.num_computed))
         phase = _phase_of_new_rows(seq)
         decodes = rows - recomputed if phase == "decode" else 0
@@ -82,7 +85,7 @@ class Load:
 
         redo_attn = attn * recomputed // rows
         is_redo = 2 * recomputed > rows
-        parts = (seq.own_blocks << PART_BITS) + seq.occupant.parts
+        parts = _block_parts(seq)
         if recomputed:
             redo = self._cell(seq, "overhead", "prefill")
             _count(redo, recomputed, redo_attn, parts if is_redo else None)
@@ -95,6 +98,18 @@ class Load:
     def _cell(self, seq: Sequence, account: Account, phase: Phase) -> Cell:
         key = CellKey(account, seq.arrival.tenant_id, seq.arrival.tier, phase)
         return self.cells.setdefault(key, Cell())
+
+
+def _prompt_parts(chunks: list[Chunk], model: StepModel) -> list[int]:
+    """What each chunk bears of `StepModel.prompt`: those that compute rows of prompts, or again, share it evenly."""
+    prefills = [chunk.seq.num_computed < max(chunk.seq.high_water, chunk.seq.arrival.prompt_tokens) for chunk in chunks]
+    parts = iter([model.prompt_part(number, sum(prefills)) for number in range(sum(prefills))])
+    return [next(parts) if prefill else 0 for prefill in prefills]
+
+
+def _block_parts(seq: Sequence) -> int:
+    """KV blocks of a sequence that does not decode, in 2⁻²⁰ blocks."""
+    return (seq.own_blocks << PART_BITS) + seq.occupant.parts
 
 
 def _phase_of_new_rows(seq: Sequence) -> Phase:

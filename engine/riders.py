@@ -45,6 +45,8 @@ class Riders:
         self.speculation = speculation
         self.running: dict[str, Sequence] = {}
         self.prefilling: list[Sequence] = []
+        self.finished: dict[str, Sequence] = {}
+        """Those whose last row is on its way: they compute nothing more, and keep their seats until it is back."""
         self._fast: dict[str, Sequence] = {}
         self._boardings = 0
 
@@ -83,11 +85,22 @@ class Riders:
         self._give_up_seat(seq)
         self.pool.release(seq.prefix, seq.blocks)
 
-    def put_off(self, seq: Sequence) -> None:
-        """Free the seat and the KV blocks of a sequence that will board again; what it computed may still be there."""
+    def put_off(self, seq: Sequence) -> bool:
+        """Free the seat and the KV blocks of a sequence; what it computed may still be there when it boards again.
+
+        Returns whether it has anything left to board for.
+        """
+        finished = seq.request_id in self.finished
         self._give_up_seat(seq)
         self.pool.release(seq.prefix, seq.blocks, seq.num_computed // self.pool.block_size)
         seq.preempt()
+        return not finished
+
+    def finish(self, seq: Sequence) -> None:
+        """A sequence's last row has been scheduled: it keeps its seat and its KV blocks until it leaves."""
+        self._stop_computing(seq)
+        self.finished[seq.request_id] = seq
+        self.pool.hand_over(seq.prefix, seq.occupant)
 
     def begin_decoding(self, seq: Sequence) -> None:
         """From the coming step on, a sequence generates at least one token per step."""
@@ -159,6 +172,10 @@ class Riders:
     def _give_up_seat(self, seq: Sequence) -> None:
         del self.running[seq.request_id]
         self._fast.pop(seq.request_id, None)
+        if self.finished.pop(seq.request_id, None) is None:
+            self._stop_computing(seq)
+
+    def _stop_computing(self, seq: Sequence) -> None:
         if seq.decoding_in is None:
             self.prefilling.remove(seq)
         else:

@@ -5,7 +5,8 @@
 
 w is a constant in a dense model; in a mixture of experts it grows with the rows, as more experts are touched. Around
 the ridge, where neither memory nor arithmetic is busy all the time, L may be larger by lines of its own. L(M)/M never
-rises with M, so that no group of riders pays more than riding alone.
+rises with M, so that no group of riders pays more than riding alone. In a step with pieces of prompts, the a_i of these
+share a constant p on top of attention.
 
 All constants are integers in clock units of 2⁻²⁰ ns, rounded once, so that a step time is the same integer wherever
 it is computed and durations never drift.
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 UNIT_BITS = 20
 UNITS_PER_NS = 1 << UNIT_BITS
+_LEFT_OUT = (("streams", ()), ("ridge", ()), ("prompt", 0))
+"""Constants that most models do not have."""
 ALL_TOUCHED = 4096
 """Rows that touch every expert, for all that a step's time shows."""
 
@@ -56,6 +59,8 @@ class StepModel:
     """Lines (base, per row) whose least, and no more than `weights`, is w(M); none where w is the same for all M."""
     ridge: tuple[tuple[int, int], ...] = ()
     """Lines (base, per row) that max(w(M), c·M) does not fall below; no base is negative, no slope reaches c."""
+    prompt: int = 0
+    """p: what a step with a piece of a prompt takes on top, since it does not run as one graph of decodes."""
 
     @classmethod
     def of(
@@ -116,19 +121,29 @@ class StepModel:
         """`linear` of many steps at once (int64[steps])."""
         import numpy as np
 
+        shared = np.maximum(self.streamed_column(rows), self.row * rows)
+        for base, slope in self.ridge:
+            shared = np.maximum(shared, base + slope * rows)
+        return shared + self.row_comm * rows
+
+    def streamed_column(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """`streamed` of many steps at once (int64[steps])."""
+        import numpy as np
+
         streamed = np.full_like(rows, self.weights)
         touched = np.minimum(rows, ALL_TOUCHED)
         for base, slope in self.streams:
             streamed = np.minimum(streamed, base + slope * touched)
-        shared = np.maximum(streamed, self.row * rows)
-        for base, slope in self.ridge:
-            shared = np.maximum(shared, base + slope * rows)
-        return shared + self.row_comm * rows
+        return streamed
 
     def attention(self, rows: int, context: int) -> int:
         """a_i of a sequence that computes `rows` new rows behind `context` tokens already in its cache."""
         seen = context + rows
         return max(self.kv_token * seen, self.attn_pair * pairs(rows, context))
+
+    def prompt_part(self, number: int, prompts: int) -> int:
+        """What the piece of a prompt with this number (from 0) bears of p, beside its attention; the parts sum to p."""
+        return self.prompt * (number + 1) // prompts - self.prompt * number // prompts
 
     def step(self, rows: int, attention: int) -> int:
         """v(S) of a step with `rows` token rows in total and Σ a_i = `attention`."""
@@ -147,7 +162,7 @@ class StepModel:
 
     def to_json(self) -> str:
         """The constants as one JSON object, as kept in a run record."""
-        constants = {name: value for name, value in asdict(self).items() if value != ()}
+        constants = {name: value for name, value in asdict(self).items() if (name, value) not in _LEFT_OUT}
         return json.dumps(constants, separators=(",", ":"))
 
     @classmethod

@@ -9,6 +9,7 @@ from ...events import Sink
 from ..arrival import Arrival
 from ..config import EngineConfig
 from ..engine import Engine
+from ..pipeline import engine_of
 from .endpoint import Endpoint
 from .hours import Shift
 
@@ -135,7 +136,7 @@ class Life:
 
     def _begin(self, start: _Start) -> None:
         config = self._endpoint.config(self.number, self._run_id(self._endpoint.engine_id(self.number), self._runs))
-        self._engine = Engine(config, self._sink_for(config), start.started_ns, start.ready_ns - start.started_ns)
+        self._engine = engine_of(config, self._sink_for(config), start.started_ns, start.ready_ns - start.started_ns)
         self._ready_ns = start.ready_ns
         self._runs += 1
 

@@ -42,8 +42,8 @@ class ContinuousScheduler(Scheduler):
         preemptions = 0
         while self._blocks_needed() > self.riders.pool.free:
             seq = self.riders.newest if self.config.scheduling_policy == "fcfs" else self.riders.last
-            self.riders.put_off(seq)
-            self.waiting.put_back(seq)
+            if self.riders.put_off(seq):
+                self.waiting.put_back(seq)
             preemptions += 1
         return preemptions
 
