@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := $(shell git ls-files '*.py' '*.tcss' '*.toml' 2>/dev/null) pyproject.toml
 
-.PHONY: demo test lint types imports check screenshots bench clean
+.PHONY: demo test lint types imports check screenshots bench fits clean
 
 demo: $(VENV)/.farebox
 	@$(BIN)/farebox demo
@@ -31,6 +31,10 @@ bench: $(VENV)/.dev $(VENV)/.farebox
 	$(BIN)/python benchmarks/first_paint.py
 	$(BIN)/python benchmarks/modes.py
 	$(BIN)/python benchmarks/report.py 1000000
+
+# Two fits to real vLLM runs, some minutes; the recordings are not part of the repository.
+fits: $(VENV)/.dev $(VENV)/.farebox
+	$(BIN)/python benchmarks/recorded_runs.py $(or $(FAREBOX_SHARED),../shared)/data/vllm_runs/*
 
 clean:
 	rm -rf $(VENV) build *.egg-info

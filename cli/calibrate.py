@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import click
 
+from .calibrate_run import calibrate_requests, run_options
 from .options import json_option
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from ..roofline.calibration.held_out import Error, HoldOut
     from ..roofline.calibration.timings import Timing
     from ..roofline.kernels import Kernels
+    from .calibrate_run import RunFiles
 
 EPILOG = """\b
 Examples
@@ -25,6 +27,7 @@ Examples
   farebox calibrate measured_steps.csv --gpu h100 --hold-out model --dry-run
   farebox calibrate STORE --constants h100.toml
   farebox step --gpu h100 --constants h100.toml --batch 32
+  farebox calibrate --requests run/requests.jsonl --engine-args run/meta.json
 
 \b
 A file of measured steps
@@ -32,14 +35,22 @@ A file of measured steps
   h100,llama-3-70b,bf16,4,decode,32,32,1024,18.1
   h100,llama-3-70b,bf16,4,prefill,1,1024,1024,79.9
 With the columns linear_ms, attn_ms, allreduce_ms, head_ms and elem_ms the kernels are fitted one by one.
+
+\b
+A file of recorded requests (JSON lines; seconds, the first of the wall clock, the others of vLLM's own)
+  {"request_id": "a", "input_toks": 512, "output_toks": 128, "arrival_time": 1787267980.08,
+   "queued_ts": 27536.66, "scheduled_ts": 27536.66, "first_token_ts": 27537.35, "last_token_ts": 27554.23}
 """
 MOST_SHOWN = 20
 FEW_STEPS = 12
 
 
 @click.command(epilog=EPILOG, short_help="Fit step times to what was measured.")
-@click.argument("source", metavar="FILE|STORE", type=click.Path(path_type=Path, exists=True))
-@click.option("--gpu", help="Only steps of this GPU type.")
+@click.argument("source", metavar="[FILE|STORE]", required=False, type=click.Path(path_type=Path, exists=True))
+@click.option(
+    "--gpu", help="Only steps of this GPU type; with --requests: the GPU type, if the recording does not say."
+)
+@run_options
 @click.option(
     "--hold-out",
     type=click.Choice(["quarter", "model", "tp", "batch"]),
@@ -56,16 +67,33 @@ FEW_STEPS = 12
 @click.option("--dry-run", is_flag=True, help="Keep nothing.")
 @json_option
 def calibrate(
-    source: Path, gpu: str | None, hold_out: HoldOut, constants: Path | None, afresh: bool, dry_run: bool, as_json: bool
+    source: Path | None,
+    gpu: str | None,
+    recorded: RunFiles | None,
+    model: str | None,
+    fit_requests: int | None,
+    hold_out: HoldOut,
+    constants: Path | None,
+    afresh: bool,
+    dry_run: bool,
+    as_json: bool,
 ) -> None:
-    """Fit the constants of a GPU's kernels to measured steps: a CSV file, or the steps that a store has recorded.
+    """Fit the constants of a GPU to what was measured: steps, or the requests that a real vLLM served.
 
-    Prints how far predictions are off on steps that the fit has not seen, and how well each constant is known. The
-    constants, fitted to all steps, are kept with their origin where `run` and `step` find them.
+    Steps are rows of a CSV file, or what a store has recorded. Requests (--requests) are replayed through the embedded
+    engine, scheduled as vLLM does, until their times agree; the first half is fitted and the other half judged.
+
+    Prints how far predictions are off on what the fit has not seen, and how well each constant is known. The constants
+    are kept with their origin where `run` and `step` find them.
     """
     from ..roofline.constants import user_file
 
     place = constants or user_file()
+    if (source is None) == (recorded is None):
+        raise click.UsageError("name either a file or store of measured steps, or --requests FILE")
+    if source is None:
+        calibrate_requests(cast("RunFiles", recorded), gpu, model, fit_requests, None if dry_run else place, as_json)
+        return
     found = [_calibrated(name, timings, hold_out, afresh) for name, timings in _by_gpu(source, gpu).items()]
     if as_json:
         click.echo(json.dumps([_figures(one) for one in found], indent=2))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any
 
 from .errors import SpecError
 from .kernels import DecodeRates, Kernels, MatrixRates, PrefillRates, ReduceRates
+from .scales import Scales
 
 UNCALIBRATED = "uncalibrated, ±35 %"
 """What a prediction is worth on a GPU that nobody has measured."""
@@ -48,6 +49,8 @@ class Constants:
 
     kernels: Kernels
     origin: Origin
+    scales: Scales = field(default_factory=Scales)
+    """What a recorded engine took, compared with these kernels."""
 
 
 def shipped_constants(gpu: str) -> Constants:
@@ -113,9 +116,9 @@ def _constants(table: Mapping[str, Any], file: str) -> Constants:
         reduce=ReduceRates(**_floats(table["reduce"])),
         step_us=float(table.get("step_us", 0.0)),
     )
-    known = {field.name for field in fields(Origin)} - {"file"}
+    known = {one.name for one in fields(Origin)} - {"file"}
     origin = {name: value for name, value in table["origin"].items() if name in known}
-    return Constants(kernels, Origin(**origin, file=file))
+    return Constants(kernels, Origin(**origin, file=file), Scales(**_floats(table.get("scales", {}))))
 
 
 def _floats(table: Mapping[str, Any]) -> dict[str, float]:
@@ -129,6 +132,7 @@ def _toml(gpu: str, constants: Constants) -> str:
     lines = [f"[{gpu}]", f"step_us = {kernels.step_us:.4g}", f"origin = {_inline(origin)}"]
     lines += [f"matrices.{weights} = {_inline(asdict(rates))}" for weights, rates in kernels.matrices.items()]
     lines += [f"{name} = {_inline(asdict(getattr(kernels, name)))}" for name in ("decode", "prefill", "reduce")]
+    lines += [f"scales = {_inline(asdict(constants.scales))}"] if constants.scales != Scales() else []
     return "\n".join(lines) + "\n"
 
 

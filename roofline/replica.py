@@ -94,8 +94,8 @@ class Replica:
         return kv_bytes(self.kv)
 
     def step_model(self) -> StepModel:
-        """Integer constants of the step time, from the kernels of this GPU."""
-        return condense.step_model(self)
+        """Integer constants of the step time, from the kernels of this GPU and what engines took compared with them."""
+        return self.origin_constants.scales.apply(condense.step_model(self), self.model.layers)
 
 
 def _gb(size: int) -> str:
