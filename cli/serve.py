@@ -11,6 +11,7 @@ import click
 from ..errors import FareboxError, InputError
 from .engine_options import engine_options
 from .options import PRICE
+from .replicas import tell_constants
 
 if TYPE_CHECKING:
     from ..collector.embedded import EmbeddedEngine
@@ -108,6 +109,7 @@ def serve(
 
         def tell(config: EngineConfig) -> None:
             _tell(config, offer, sock.getsockname(), store, is_open=access.is_open)
+            tell_constants(engine.replica)
 
         serving.serve(engine, offer, access, opened, sock, drain_s=drain_s, on_start=tell)
 
