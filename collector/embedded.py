@@ -49,8 +49,17 @@ class EmbeddedEngine:
     async_scheduling: bool = False
     engine_id: str | None = None
 
-    def config(self, inputs: Iterable[str], *, has_prefix_ids: bool = False) -> EngineConfig:
-        """The engine's configuration; `run_id` is a hash of it and of what identifies the traffic, `inputs`."""
+    def config(
+        self,
+        inputs: Iterable[str],
+        *,
+        has_prefix_ids: bool = False,
+        prefix_block_tokens: int = EngineConfig.prefix_block_tokens,
+    ) -> EngineConfig:
+        """The engine's configuration; `run_id` is a hash of it and of what identifies the traffic, `inputs`.
+
+        `prefix_block_tokens`: tokens that each prefix id stands for.
+        """
         replica = self.replica
         caching = has_prefix_ids if self.enable_prefix_caching is None else self.enable_prefix_caching
         try:
@@ -63,6 +72,7 @@ class EmbeddedEngine:
                 max_num_seqs=self.max_num_seqs,
                 max_num_batched_tokens=self.max_num_batched_tokens,
                 enable_prefix_caching=caching,
+                prefix_block_tokens=prefix_block_tokens,
                 speculation=self._speculation(),
                 batch_wait_ms=self.batch_wait_ms,
                 fast_cap=self.fast_cap,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
-from ..engine.config import EngineConfig
+from ..engine.config import BLOCK_SIZE, EngineConfig
 from ..engine.server.access import Access
 from ..engine.server.app import build_app
 from ..engine.server.driver import Driver
@@ -58,7 +58,7 @@ def serve(
     Streams have `drain_s` seconds to end then; what still runs is put off. Whatever was served is recorded.
     """
     now_ns = time.time_ns()
-    config = engine.config([f"serve:{now_ns}"])
+    config = engine.config([f"serve:{now_ns}"], has_prefix_ids=True, prefix_block_tokens=BLOCK_SIZE)
     store.check_overlap(config.engine_id, config.run_id, now_ns, now_ns + 1)
     access.use(store.settings(API_KEYS))
     recording = _recording(store, access)

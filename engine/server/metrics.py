@@ -150,7 +150,7 @@ class Metrics(Collector):
             "kv_cache_max_concurrency": f"{tokens / self._max_model_len:.2f}",
             "kv_cache_memory_bytes": str(config.kv_blocks * config.block_bytes // config.gpus),
             "cache_dtype": "auto",
-            "enable_prefix_caching": "False",
+            "enable_prefix_caching": str(config.enable_prefix_caching),
         }
 
     def _gauge(self, name: str, help_text: str, value: float, more: dict[str, str] | None = None) -> Metric:

@@ -152,3 +152,16 @@ def test_what_goes_wrong_while_recording_is_raised_at_the_next_beat():
             recorder.beat()
     with pytest.raises(OSError, match="no space"):
         recorder.close()
+
+
+def test_a_prompt_that_begins_like_one_before_is_served_from_the_cache(start, tmp_path):
+    process, client = start()
+    shared = "You are a helpful bus driver. " * 40
+    for end in ("first", "second"):
+        client.completions.create(model="llama-3.2-1b", prompt=shared + end, max_tokens=3)
+    metrics = client.get("/../metrics", cast_to=str)
+    stop(process)
+    with open_store(tmp_path / "store") as store:
+        first, second = sorted(store.read(REQUESTS).to_pylist(), key=lambda row: row["arrived_ns"])
+    assert first["cached_tokens"] == 0 and second["cached_tokens"] == second["prompt_tokens"] // 16 * 16 > 200
+    assert "vllm:prefix_cache_hits_total" in metrics and 'enable_prefix_caching="True"' in metrics
