@@ -9,9 +9,12 @@ import re
 import secrets
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from sqlalchemy import Connection
@@ -21,10 +24,28 @@ from .database import Database
 from .errors import StoreError
 from .layout import DAY_NS, TEMP_PREFIX, Layout, day_of, make_private_folder, sync_folder, temp_of
 from .manifest import ArchivedFile, add_files, counted_paths
-from .parquet import write_file
+from .parquet import FileWriter, write_file
 from .rows import extent
 
 _OUR_NAME = re.compile(rf"(?:{re.escape(TEMP_PREFIX)}.+|-?\d+-[0-9a-f]{{16}}\.parquet)")
+
+
+@dataclass(slots=True)
+class OpenFile:
+    """A file of a hand-over that is still being written."""
+
+    writer: FileWriter
+    table: Table
+    path: Path
+    min_ns: int
+    max_ns: int = 0
+    rows: int = 0
+
+    def write(self, rows: pa.Table) -> None:
+        """Add rows that follow in the table's order, all of the file's date."""
+        _, self.max_ns = extent(rows, self.table.time)
+        self.rows += rows.num_rows
+        self.writer.write(rows)
 
 
 class Staging:
@@ -32,6 +53,7 @@ class Staging:
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
+        self._open: list[OpenFile] = []
         self.files: list[ArchivedFile] = []
 
     def add(self, table: Table, rows: pa.Table) -> None:
@@ -39,7 +61,7 @@ class Staging:
         if rows.num_rows == 0:
             return
         rows = _in_order(table, rows)
-        for of_day in _by_day(table, rows):
+        for of_day in by_day(table, rows):
             first_ns, _ = extent(of_day, table.time)
             self._write(table, of_day, f"{first_ns}-{secrets.token_hex(8)}")
 
@@ -47,6 +69,27 @@ class Staging:
         """Write a run's record to its own file, which replaces an older one."""
         key = hashlib.sha256(f"{run.engine_id}\0{run.run_id}".encode()).hexdigest()[:16]
         self._write(RUNS, RUNS.to_arrow([run]), f"{run.started_ns}-{key}")
+
+    def open(self, table: Table, min_ns: int) -> OpenFile:
+        """A file for rows of the UTC date of `min_ns`, the first one's time, to be written bit by bit."""
+        path = self._path(table, day_of(min_ns), f"{min_ns}-{secrets.token_hex(8)}")
+        opened = OpenFile(FileWriter(temp_of(path), table), table, path, min_ns)
+        self._open.append(opened)
+        return opened
+
+    def close(self) -> None:
+        """Finish the open files: no more rows for them."""
+        while self._open:
+            file = self._open.pop()
+            size = file.writer.close()
+            self._list(file.table, file.path, file.rows, size, file.min_ns, file.max_ns)
+
+    def abandon(self) -> None:
+        """Let go of the open files and list them among those to be removed."""
+        for file in self._open:
+            file.writer.abandon()
+            self._list(file.table, file.path, 0, 0, file.min_ns, file.min_ns)
+        self._open.clear()
 
     def record(self, connection: Connection) -> None:
         """Give every file its name and enter it in the manifest; call it last in a transaction."""
@@ -59,14 +102,18 @@ class Staging:
 
     def _write(self, table: Table, rows: pa.Table, name: str) -> None:
         min_ns, max_ns = extent(rows, table.time)
-        day = day_of(min_ns)
+        path = self._path(table, day_of(min_ns), name)
+        self._list(table, path, rows.num_rows, write_file(temp_of(path), table, rows), min_ns, max_ns)
+
+    def _path(self, table: Table, day: str, name: str) -> Path:
         folder = self._layout.partition(table.name, day)
         for parent in (self._layout.archive, folder.parent, folder):
             make_private_folder(parent)
-        path = folder / f"{name}.parquet"
-        size = write_file(temp_of(path), table, rows)
+        return folder / f"{name}.parquet"
+
+    def _list(self, table: Table, path: Path, rows: int, size: int, min_ns: int, max_ns: int) -> None:
         relative = self._layout.relative(path)
-        self.files.append(ArchivedFile(relative, table.name, day, rows.num_rows, size, min_ns, max_ns))
+        self.files.append(ArchivedFile(relative, table.name, day_of(min_ns), rows, size, min_ns, max_ns))
 
 
 @contextmanager
@@ -77,6 +124,7 @@ def staging(layout: Layout, database: Database) -> Generator[Staging, None, None
         yield staged
     except BaseException:
         with contextlib.suppress(StoreError, OSError):
+            staged.abandon()
             _sweep_failed(layout, database, staged.files)
         raise
 
@@ -105,12 +153,40 @@ def merged(table: Table, rows: pa.Table) -> pa.Table:
 
 
 def _in_order(table: Table, rows: pa.Table) -> pa.Table:
-    """Sort by the table's order; columns with a single value need no look."""
-    keys = [name for name in table.sort if len(rows.column(name).unique()) > 1]
-    return rows.sort_by([(name, "ascending") for name in keys]) if keys else rows
+    """Sort by the table's order, unless rows are."""
+    return rows if is_sorted(table, rows) else rows.sort_by([(name, "ascending") for name in table.sort])
 
 
-def _by_day(table: Table, rows: pa.Table) -> list[pa.Table]:
+def is_sorted(table: Table, rows: pa.Table) -> bool:
+    """Whether rows are in the table's order."""
+    equal: Any = np.arange(max(rows.num_rows - 1, 0))  # rows that are like the next one so far
+    for name in table.sort:
+        if not len(equal):
+            return True
+        values = _ranked(rows.column(name))
+        if values is None:
+            continue
+        rise = np.diff(values) if len(equal) == len(values) - 1 else values[equal + 1] - values[equal]
+        if (rise < 0).any():
+            return False
+        equal = equal[rise == 0]
+    return True
+
+
+def _ranked(column: Any) -> Any:
+    """Numbers as they are, texts by their rank; None: all are the same text."""
+    if pa.types.is_integer(column.type):
+        return column.to_numpy()
+    coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    whole: Any = coded.unify_dictionaries().combine_chunks()
+    whole = whole.chunk(0) if hasattr(whole, "chunk") else whole
+    if len(whole.dictionary) == 1:
+        return None
+    return pc.rank(whole.dictionary).to_numpy().astype(np.int64)[whole.indices.to_numpy()]
+
+
+def by_day(table: Table, rows: pa.Table) -> list[pa.Table]:
+    """Rows of a table, apart for each UTC date."""
     at = pc.field(table.time)
     first, last = (ns // DAY_NS for ns in extent(rows, table.time))
     if first == last:

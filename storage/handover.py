@@ -61,7 +61,7 @@ def roll(layout: Layout, database: Database, before_ns: int | None = None) -> in
 def record_batch(database: Database, batch: Batch) -> None:
     """Write a batch to the hot store."""
     with database.writing() as connection:
-        _put_heads(connection, batch)
+        put_heads(connection, batch)
         for table, rows in batch_rows(batch):
             hot.add_rows(connection, table, rows)
 
@@ -75,8 +75,8 @@ def archive_batch(layout: Layout, database: Database, batch: Batch) -> None:
         for table, rows in batch_rows(batch):
             staged.add(table, merged(table, rows))
         with database.writing() as connection:
-            _put_heads(connection, batch)
-            _replace_tail(connection, batch)
+            put_heads(connection, batch)
+            replace_tail(connection, batch)
             staged.record(connection)
 
 
@@ -86,7 +86,7 @@ def batch_rows(batch: Batch) -> list[tuple[Table, pa.Table]]:
     return rows if batch.intervals is None else [*rows, (INTERVALS, batch.intervals)]
 
 
-def _put_heads(connection: Connection, batch: Batch) -> None:
+def put_heads(connection: Connection, batch: Batch) -> None:
     """Write how far the run, its recording and its spool have come."""
     put_run(connection, batch.run)
     put_progress(connection, batch.run, batch.progress)
@@ -99,7 +99,8 @@ def _up_to(connection: Connection, table: Table, end: int) -> pa.Table:
     return hot.unarchived(connection, table, names, SQL_TABLES[table.name].c.id <= end)
 
 
-def _replace_tail(connection: Connection, batch: Batch) -> None:
+def replace_tail(connection: Connection, batch: Batch) -> None:
+    """Write a batch's newest rows to hot as copies of archived ones, in place of older ones of the engine."""
     import pyarrow.compute as pc
 
     newest = [pc.max(rows.column(table.time)).as_py() for table, rows in batch_rows(batch) if rows.num_rows]

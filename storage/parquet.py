@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,17 +19,64 @@ from .layout import open_private_file
 ROW_GROUP = 131_072
 _BATCH = 65_536
 _CHECKED = ds.ParquetFragmentScanOptions(page_checksum_verification=True)
+_MOSTLY_ZERO = {
+    "idle_before_ns", "waiting", "prefill_ns", "prefill_seqs", "prefill_tokens", "cached_tokens", "recomputed_tokens",
+    "rejected_tokens", "preemptions",
+}  # fmt: skip
+_GROWING = {"step_seq", "attn", "minute_ns", "prefix_ids.list.element"}
+_SPANS = {"duration_ns", "decode_ns", "gpu_ns", "kv_block_ns"}
 _LEAF = {"int": "", "str": "", "ints": ".list.element", "strs": ".list.element"}
+
+
+class FileWriter:
+    """A new private file of sorted rows, written row group by row group; it counts for nothing until it is closed."""
+
+    def __init__(self, path: Path, table: Table) -> None:
+        descriptor = open_private_file(path, os.O_WRONLY | os.O_EXCL)
+        self._file = os.fdopen(descriptor, "wb")
+        self._table = table
+        self._writer: pq.ParquetWriter | None = None
+        self._pending: list[pa.Table] = []
+        self._pending_rows = 0
+
+    def write(self, rows: pa.Table) -> None:
+        """Add rows; they reach the file with the next full row group. All must have their texts coded, or none."""
+        self._pending.append(rows)
+        self._pending_rows += rows.num_rows
+        if self._pending_rows >= ROW_GROUP:
+            self._flush()
+
+    def close(self) -> int:
+        """Write what is left, safe against a power cut; returns the file's size in bytes."""
+        with self._file as file:
+            self._flush()
+            if self._writer is not None:
+                self._writer.close()
+            file.flush()
+            os.fsync(file.fileno())
+            return file.tell()
+
+    def abandon(self) -> None:
+        """Let go of the file as it is."""
+        self._file.close()
+
+    def _flush(self) -> None:
+        if not self._pending:
+            return
+        rows: Any = pa.concat_tables(self._pending)
+        if self._writer is None:
+            self._writer = pq.ParquetWriter(self._file, rows.schema, store_schema=False, **_options(self._table))
+            plain: Any = b64encode(self._table.schema.serialize()).decode()
+            self._writer.add_key_value_metadata({"ARROW:schema": plain})
+        self._writer.write_table(rows, row_group_size=ROW_GROUP)
+        self._pending, self._pending_rows = [], 0
 
 
 def write_file(path: Path, table: Table, rows: pa.Table) -> int:
     """Write sorted rows to a new private file, safe against a power cut; returns its size in bytes."""
-    descriptor = open_private_file(path, os.O_WRONLY | os.O_EXCL)
-    with os.fdopen(descriptor, "wb") as file:
-        pq.write_table(rows, file, **_options(table))
-        file.flush()
-        os.fsync(file.fileno())
-        return file.tell()
+    writer = FileWriter(path, table)
+    writer.write(rows)
+    return writer.close()
 
 
 def scan_file(
@@ -50,13 +98,24 @@ def scan_file(
 
 
 def _options(table: Table) -> dict[str, Any]:
-    """Names repeat and share a dictionary; numbers mostly grow or vary little, so their differences are packed."""
+    """Names repeat and share a dictionary. Of numbers that grow differences are packed, of others the bytes are sorted
+    by place; zeros need nothing but zstd. Readers skip row groups by names and times, so only those have statistics.
+    """
     leaves = {c.name + _LEAF[c.kind]: c.kind for c in table.columns}
+    names = [leaf for leaf, kind in leaves.items() if kind in ("str", "strs")]
     return {
         "compression": "zstd",
-        "compression_level": 3,
-        "use_dictionary": [leaf for leaf, kind in leaves.items() if kind in ("str", "strs")],
-        "column_encoding": {leaf: "DELTA_BINARY_PACKED" for leaf, kind in leaves.items() if kind in ("int", "ints")},
-        "row_group_size": ROW_GROUP,
+        "compression_level": 1,
+        "use_dictionary": names,
+        "column_encoding": {leaf: _encoding(leaf) for leaf, kind in leaves.items() if kind in ("int", "ints")},
+        "write_statistics": [*names, table.time],
         "write_page_checksum": True,
+        "write_batch_size": ROW_GROUP,
     }
+
+
+def _encoding(leaf: str) -> str:
+    if leaf in _MOSTLY_ZERO:
+        return "PLAIN"
+    grows = leaf in _GROWING or (leaf.endswith("_ns") and leaf not in _SPANS)
+    return "DELTA_BINARY_PACKED" if grows else "BYTE_STREAM_SPLIT"

@@ -18,9 +18,16 @@ def sql_rows(table: Table, rows: pa.Table, first_id: int) -> list[tuple[Any, ...
     """Turn an Arrow table into SQL rows: an id, counted from `first_id`, and the columns of `table` in their order."""
     columns: list[Iterable[Any]] = [range(first_id, first_id + rows.num_rows)]
     for column in table.columns:
-        values = rows.column(column.name).to_pylist()
+        values = _values(rows.column(column.name))
         columns.append(map(_to_json, values) if column.kind in _LISTS else values)
     return list(zip(*columns, strict=True))
+
+
+def _values(column: Any) -> list[Any]:
+    """An Arrow column as Python values, numbers without nulls the fast way."""
+    if str(column.type) == "int64" and not column.null_count:
+        return column.to_numpy().tolist()
+    return column.to_pylist()
 
 
 def arrow_columns(columns: Sequence[Column], rows: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.RecordBatch:

@@ -29,6 +29,8 @@ from .tables import SAMPLES
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from .stream import ArchiveStream
+
 _WAL_LIMIT = 16 * 2**20
 
 
@@ -130,6 +132,18 @@ class Store:
         with self._recording(), self._database.writing() as connection:
             put_place(connection, place)
 
+    @contextmanager
+    def archiving(self, engine_id: str, run_id: str) -> Generator[ArchiveStream, None, None]:
+        """A stream of one run's batches straight into the archive; hot gets the last two minutes at its end."""
+        from .stream import ArchiveStream
+
+        with self._recording():
+            if handover.must_roll(self._database):
+                self.roll()
+            with ArchiveStream(self._layout, self._database, self.progress(engine_id, run_id)) as stream:
+                yield stream
+            self.roll()
+
     def roll(self, before_ns: int | None = None) -> int:
         """Move hot rows to the archive: all, or those recorded before the first at `before_ns` or later; how many."""
         with self._recording():
@@ -214,15 +228,17 @@ class Store:
         start_ns: int | None = None,
         end_ns: int | None = None,
         engine_id: str | None = None,
+        *,
+        coded: bool = False,
     ) -> pa.Table:
         """Rows whose time is in [start, end), every row once, as an Arrow table of the named columns.
 
         The order of rows is not promised; ledger lines of one key may be several and add up. Files that cannot be
-        read are left out and named in `warnings`.
+        read are left out and named in `warnings`. `coded` gives texts as Arrow dictionaries.
         """
         import pyarrow as pa
 
-        query = Query(table, columns, start_ns, end_ns, engine_id)
+        query = Query(table, columns, start_ns, end_ns, engine_id, coded)
         batches = history.scan(self._layout, self._database, query, self.warnings)
         return pa.Table.from_batches(batches, schema=query.schema)
 
