@@ -54,6 +54,18 @@ def codes(table: pa.Table, name: str, vocabulary: Sequence[str]) -> Ints:
     return _compute.fill_null(found, -1).to_numpy().astype(np.int64)
 
 
+def coded(table: pa.Table, name: str) -> tuple[Ints, list[str]]:
+    """A text column without nulls as codes (int64[rows]) and what they stand for, of which some may not occur."""
+    column: Any = table.column(name)
+    if not pa.types.is_dictionary(column.type):
+        column = _compute.dictionary_encode(column)
+    if not len(column):
+        return np.zeros(0, np.int64), []
+    whole = column.unify_dictionaries().combine_chunks()
+    whole = whole.chunk(0) if hasattr(whole, "chunk") else whole
+    return whole.indices.to_numpy().astype(np.int64), whole.dictionary.to_pylist()
+
+
 def texts(table: pa.Table, name: str, rows: Ints) -> pa.ChunkedArray[Any]:
     """A text column at `rows`, as an Arrow column."""
     column: Any = table.column(name)

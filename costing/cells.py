@@ -50,7 +50,7 @@ class Cells(NamedTuple):
         """Only the cells in `keep` (bool[rows]), and the steps that have one of them."""
         if keep.all():
             return self
-        kept = np.unique(self.segments.of[keep])
+        kept = np.flatnonzero(self.segments.any(keep))
         return Cells(
             Segments.from_labels(self.segments.of[keep]),
             self.seqs[keep],
@@ -74,6 +74,8 @@ class Cells(NamedTuple):
 
     def wide(self, model: StepModel | None) -> Bools:
         """Segments whose sums might not fit the columns' integers (bool[segments])."""
+        if self._are_narrow(model):
+            return np.zeros(len(self.duration), np.bool_)
         counts = np.maximum(self.seqs, self.rows)
         wide = self.segments.any((counts >= NARROW_COUNT) | (self.attn >= NARROW))
         wide |= self.segments.sum(self.attn >> UNIT_BITS) >= NARROW >> UNIT_BITS
@@ -82,6 +84,28 @@ class Cells(NamedTuple):
         if max(model.overhead, model.most_shared) >= NARROW:
             return np.ones_like(wide)
         return wide | (self.segments.sum(self.rows) > NARROW // max(model.most_per_row, 1))
+
+    def _are_narrow(self, model: StepModel | None) -> bool:
+        """Whether the largest values alone show that all sums fit."""
+        if not len(self.rows):
+            return True
+        rows, most = int(self.rows.max()), int(self.segments.sizes.max())
+        if max(rows, int(self.seqs.max())) >= NARROW_COUNT or most * int(self.attn.max()) >= NARROW:
+            return False
+        if model is None:
+            return True
+        per_row = max(model.row + model.row_comm, 1)
+        return max(model.overhead, model.weights) < NARROW and most * rows <= NARROW // per_row
+
+    def whole(self, alone: Bools, model: StepModel) -> Ints:
+        """The durations of `alone` (bool[segments]), steps with a single cell; SplitError if they are not modelled."""
+        row = self.segments.starts[alone]
+        rows = self.rows[row]
+        linear = np.maximum(model.weights, model.row * rows) + model.row_comm * rows
+        duration = self.duration[alone]
+        leftover = duration - ((model.overhead + linear + self.attn[row]) >> UNIT_BITS)
+        _check_leftover(leftover, 1, self.step_seq[alone], duration)
+        return duration
 
     def split(self, weights: Ints) -> Ints:
         """Each step's duration by `weights` (int64[rows], sums below 2⁶¹), by rows where they are all zero."""
@@ -94,12 +118,7 @@ class Cells(NamedTuple):
         """Each step's duration, the model's own time, by weights in 2⁻²⁰ ns; raises SplitError if it is not that."""
         floors, rests = weights >> UNIT_BITS, weights & (UNITS_PER_NS - 1)
         leftover = self.duration - self.segments.sum(floors)
-        wrong = (leftover < 0) | (leftover > self.segments.sum(np.ones_like(self.rows)))
-        if wrong.any():
-            at = int(np.argmax(wrong))
-            raise SplitError(
-                f"step {self.step_seq[at]}: {self.duration[at]} ns is not the time that the step model gives"
-            )
+        _check_leftover(leftover, self.segments.sizes, self.step_seq, self.duration)
         return self.segments.top_up(floors, rests, leftover)
 
     def weights(self, model: StepModel | None) -> Ints:
@@ -125,6 +144,14 @@ class Cells(NamedTuple):
         total = self.segments.sum(counts)
         floors, _ = multiply_divide(amount[of], self.segments.cumulate(counts), total[of])
         return self.segments.difference(floors)
+
+
+def _check_leftover(leftover: Ints, most: Ints | int, step_seq: Ints, duration: Ints) -> None:
+    """Rounding leaves less than a nanosecond per cell; what leaves more is not the model's time."""
+    wrong = (leftover < 0) | (leftover > most)
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        raise SplitError(f"step {step_seq[at]}: {duration[at]} ns is not the time that the step model gives")
 
 
 def match_cells(steps: pa.Table, shares: pa.Table) -> tuple[Ints, Segments]:

@@ -16,7 +16,8 @@ from ..errors import FareboxError
 from ..events import LEDGER, MINUTE_NS, Run
 from . import arrow
 from .cells import match_cells
-from .segments import Bools, Ints, multiply_divide
+from .names import Names, group_rows
+from .segments import Bools, Ints, Segments, multiply_divide
 
 KEYS = ("minute_ns", "account", "tenant_id", "tier", "phase", "basis")
 COUNTS = ("gpu_ns", "prompt_tokens", "cached_tokens", "output_tokens", "requests", "kv_block_ns")
@@ -39,20 +40,28 @@ class Bookkeeper:
         self.covered_ns = run.started_ns if covered_ns is None else covered_ns
         self.steps = steps
 
-    def book(self, steps: pa.Table, shares: pa.Table, requests: pa.Table, heartbeat_ns: int) -> pa.Table:
+    def book(
+        self,
+        steps: pa.Table,
+        shares: pa.Table,
+        requests: pa.Table,
+        heartbeat_ns: int,
+        matched: tuple[Ints, Segments] | None = None,
+    ) -> pa.Table:
         """Ledger lines (LEDGER schema, one per key) of split steps and finished requests since the last call.
 
         Time from the start until the model is loaded is overhead; time before a step is idle; where step numbers are
         missing, only the step's `idle_before_ns` is idle and the rest unobserved; time up to `heartbeat_ns` (UTC) after
-        the last step is idle. Raises LedgerError, and books nothing, for a step that begins before `covered_ns` or was
-        booked before, and for shares that do not add up to their step; SplitError where the tables do not match.
+        the last step is idle. `matched` is what `match_cells` answers, where that is known. Raises LedgerError, and
+        books nothing, for a step that begins before `covered_ns` or was booked before, and for shares that do not add
+        up to their step; SplitError where the tables do not match.
         """
         timeline = _Timeline.read(steps)
         self._check(timeline)
         covered_ns = max(heartbeat_ns, timeline.end_ns(self.covered_ns))
         parts = [
             self._gaps(timeline, covered_ns),
-            _book_shares(timeline, steps, shares),
+            _book_shares(timeline, steps, shares, matched or match_cells(steps, shares)),
             self._requests(requests),
         ]
         lines = self._lines(arrow.total_by(pa.concat_tables(parts), KEYS))
@@ -82,10 +91,12 @@ class Bookkeeper:
         """Time without a step: overhead until the model is loaded, unobserved where steps are missing, else idle."""
         start = np.append(timeline.before(self.covered_ns), timeline.end_ns(self.covered_ns))
         end = np.append(timeline.started, covered_ns)
-        expected = np.concatenate([[self.steps], timeline.seq + 1])[:-1]
-        hole = np.append(timeline.seq != expected, False)
+        gap = np.flatnonzero(end > start)
+        expected = np.append(self.steps, timeline.seq + 1)[gap]
+        start, end = start[gap], end[gap]
+        hole = (np.append(timeline.seq, 0)[gap] != expected) & (gap < len(timeline.seq))
         loaded = np.clip(self.run.started_ns + self.run.load_ns, start, end)
-        idle = np.where(hole, np.maximum(loaded, end - np.append(timeline.idle_before, 0)), loaded)
+        idle = np.where(hole, np.maximum(loaded, end - np.append(timeline.idle_before, 0)[gap]), loaded)
         starts = np.concatenate([start, loaded, idle])
         ends = np.concatenate([loaded, idle, end])
         accounts = np.repeat(np.arange(len(GAP_ACCOUNTS)), len(start))
@@ -100,15 +111,17 @@ class Bookkeeper:
 
     def _requests(self, requests: pa.Table) -> pa.Table:
         finished = np.maximum(arrow.ints(requests, "finished_ns", LedgerError) - 1, self.run.started_ns)
-        rows = np.arange(len(finished))
+        names = Names.read(len(finished), {"tenant_id": requests, "tier": requests}, {})
+        minute = finished // MINUTE_NS
+        order, starts = group_rows(minute, names.code, names.size)
+        first = order[starts]
         return _rows(
-            minute_ns=finished // MINUTE_NS * MINUTE_NS,
-            account=arrow.same("tenant", len(rows)),
-            tenant_id=arrow.texts(requests, "tenant_id", rows),
-            tier=arrow.texts(requests, "tier", rows),
-            phase=arrow.same("decode", len(rows)),
-            basis=arrow.same("step", len(rows)),
-            requests=np.ones(len(rows), np.int64),
+            minute_ns=minute[first] * MINUTE_NS,
+            account=arrow.same("tenant", len(first)),
+            **names.pick(first).columns(),
+            phase=arrow.same("decode", len(first)),
+            basis=arrow.same("step", len(first)),
+            requests=np.diff(starts, append=len(order)),
         )
 
     def _lines(self, totals: pa.Table) -> pa.Table:
@@ -174,10 +187,9 @@ class _Pieces(NamedTuple):
         return until
 
 
-def _book_shares(timeline: _Timeline, steps: pa.Table, shares: pa.Table) -> pa.Table:
-    """Rows for what every cell paid and did, cut by minute; tokens go to the minute in which the step ends."""
-    step, segments = match_cells(steps, shares)
-    started, ended = timeline.started[step], timeline.ended[step]
+def _book_shares(timeline: _Timeline, steps: pa.Table, shares: pa.Table, matched: tuple[Ints, Segments]) -> pa.Table:
+    """Rows for what cells paid and did, by minute; tokens go to the minute in which the step ends."""
+    step, segments = matched
     gpu_ns, kv, rows, cached, output = (
         arrow.counts(shares, name, LedgerError)
         for name in ("gpu_ns", "kv_block_ns", "rows", "cached_tokens", "output_tokens")
@@ -187,20 +199,59 @@ def _book_shares(timeline: _Timeline, steps: pa.Table, shares: pa.Table) -> pa.T
     if residual.any():
         wrong = int(np.flatnonzero(residual)[0])
         raise LedgerError(f"step {timeline.seq[at[wrong]]}: its shares are {residual[wrong]} GPU·ns off its length")
-    pieces = _Pieces.cut(started, ended)
-    is_tenant = arrow.equals(shares, "account", "tenant")
+    names = Names.read(len(step), dict.fromkeys(KEYS[1:-1], shares) | {"basis": steps}, {"basis": step})
+    is_tenant = names.are("account", "tenant")
     cached = np.where(is_tenant, cached, 0)
-    prompt = np.where(is_tenant & arrow.equals(shares, "phase", "prefill"), rows, 0) + cached
-    names = {name: arrow.texts(shares, name, pieces.row) for name in ("account", "tenant_id", "tier", "phase")}
+    prompt = np.where(is_tenant & names.are("phase", "prefill"), rows, 0) + cached
+    done = _Done(gpu_ns, kv, prompt, cached, output)
+    minute = timeline.started // MINUTE_NS
+    crosses = (minute != np.maximum(timeline.started, timeline.ended - 1) // MINUTE_NS)[step]
+    inside = _totals(names, minute[step], done, ~crosses)
+    return pa.concat_tables([inside, _cut(names, timeline, step, done, np.flatnonzero(crosses))])
+
+
+class _Done(NamedTuple):
+    """What cells paid and did, int64[cells]."""
+
+    gpu_ns: Ints
+    kv_block_ns: Ints
+    prompt_tokens: Ints
+    cached_tokens: Ints
+    output_tokens: Ints
+
+
+def _totals(names: Names, minute: Ints, done: _Done, rows: Bools) -> pa.Table:
+    """Sums over cells of one minute and the same names; `minute` (int64[cells]) counts minutes."""
+    if not rows.all():
+        names, minute, done = names.pick(rows), minute[rows], _Done(*(column[rows] for column in done))
+    order, starts = group_rows(minute, names.code, names.size)
+    first = order[starts]
+    return _rows(
+        minute_ns=minute[first] * MINUTE_NS,
+        **names.pick(first).columns(),
+        **{
+            name: np.add.reduceat(column[order], starts) if len(starts) else column[:0]
+            for name, column in done._asdict().items()
+        },
+    )
+
+
+def _cut(names: Names, timeline: _Timeline, step: Ints, done: _Done, rows: Ints) -> pa.Table:
+    """The cells of steps that cross a border, cut there."""
+    step, done = step[rows], _Done(*(column[rows] for column in done))
+    started, ended = timeline.started[step], timeline.ended[step]
+    pieces = _Pieces.cut(started, ended)
+    tokens = {
+        name: np.where(pieces.last, column[pieces.row], 0)
+        for name, column in done._asdict().items()
+        if name.endswith("_tokens")
+    }
     return _rows(
         minute_ns=pieces.minute,
-        **names,
-        basis=arrow.texts(steps, "basis", step[pieces.row]),
-        gpu_ns=pieces.split(gpu_ns, ended - started),
-        prompt_tokens=np.where(pieces.last, prompt[pieces.row], 0),
-        cached_tokens=np.where(pieces.last, cached[pieces.row], 0),
-        output_tokens=np.where(pieces.last, output[pieces.row], 0),
-        kv_block_ns=pieces.split(kv, ended - started),
+        **names.pick(rows[pieces.row]).columns(),
+        gpu_ns=pieces.split(done.gpu_ns, ended - started),
+        kv_block_ns=pieces.split(done.kv_block_ns, ended - started),
+        **tokens,
     )
 
 

@@ -27,7 +27,10 @@ def split_cells(cells: Cells, model: StepModel | None, policy: str, modelled: Bo
     modelled = modelled & (policy == "roofline")
     ns = np.zeros(len(cells.rows), np.int64)
     by_hand = cells.wide(model) | _needs_a_look(cells, model, policy)
-    for steps in (modelled & ~by_hand, ~modelled & ~by_hand):
+    alone = modelled & ~by_hand & (cells.segments.sizes == 1) & (model is not None)
+    if model is not None and alone.any():
+        ns[cells.segments.starts[alone]] = cells.whole(alone, model)
+    for steps in (modelled & ~by_hand & ~alone, ~modelled & ~by_hand):
         rows = steps[cells.segments.of]
         if rows.any():
             part = cells.filter(rows)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .arrow import equals, ints, where
+from .arrow import coded, ints, where
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -97,7 +96,7 @@ def summarise(run: Run, steps: pa.Table, requests: pa.Table) -> RunSummary:
         preemptions=int(ints(steps, "preemptions").sum()),
         mean_running=mean_running,
         occupancy=None if mean_running is None else mean_running / run.max_num_seqs,
-        requests=dict(sorted(Counter(map(str, requests.column("finish_reason").to_pylist())).items())),
+        requests=_by_reason(requests),
         prompt_tokens=int(ints(requests, "prompt_tokens").sum()),
         cached_tokens=int(ints(requests, "cached_tokens").sum()),
         output_tokens=outputs,
@@ -108,7 +107,14 @@ def summarise(run: Run, steps: pa.Table, requests: pa.Table) -> RunSummary:
 
 
 def _of(run: Run, table: pa.Table) -> pa.Table:
-    return where(table, equals(table, "run_id", run.run_id))
+    codes, runs = coded(table, "run_id")
+    return table if set(runs) <= {run.run_id} else where(table, np.array([r == run.run_id for r in runs])[codes])
+
+
+def _by_reason(requests: pa.Table) -> dict[str, int]:
+    codes, reasons = coded(requests, "finish_reason")
+    counts = np.bincount(codes, minlength=len(reasons)).tolist()
+    return {reason: count for reason, count in sorted(zip(reasons, counts, strict=True)) if count}
 
 
 def ttft(requests: pa.Table) -> Quantiles | None:

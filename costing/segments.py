@@ -30,8 +30,15 @@ class Segments:
         first[1:] = labels[1:] != labels[:-1]
         return cls(np.flatnonzero(first), np.cumsum(first) - 1)
 
+    @property
+    def sizes(self) -> Ints:
+        """Rows of each segment."""
+        return np.diff(self.starts, append=len(self.of))
+
     def sum(self, column: Ints) -> Ints:
         """Total of each segment."""
+        if len(self.starts) == len(self.of):
+            return column
         return np.add.reduceat(column, self.starts) if len(self.starts) else column[:0]
 
     def any(self, column: Bools) -> Bools:
@@ -67,10 +74,17 @@ class Segments:
 
     def top_up(self, floors: Ints, remainders: Ints, leftover: Ints) -> Ints:
         """Add 1 to each segment's `leftover` largest remainders, ties to the earlier row."""
-        order = np.lexsort((-remainders, self.of))
+        return floors + (self._ranks(remainders) < leftover[self.of])
+
+    def _ranks(self, column: Ints) -> Ints:
+        """Each row's place in its segment by falling value, ties to the earlier row."""
+        if len(self.of) == 2 * len(self.starts) and (self.sizes == 2).all():
+            second = (column[1::2] > column[::2]).astype(np.int64)
+            return np.stack([second, 1 - second], axis=1).reshape(-1)
+        order = np.lexsort((-column, self.of))
         rank = np.empty_like(order)
         rank[order] = np.arange(len(order)) - self.starts[self.of]
-        return floors + (rank < leftover[self.of])
+        return rank
 
 
 def multiply_divide(amount: Ints, part: Ints, whole: Ints) -> tuple[Ints, Ints]:
