@@ -1,0 +1,110 @@
+"""The inflow: a stream of arrivals as columns, read a block ahead."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from itertools import chain, islice, pairwise
+
+from ...events import Tier
+from ..arrival import LATEST_NS, Arrival
+from ..config import TIER_RANKS, EngineConfig
+
+LANES: dict[Tier, int] = {tier: rank - min(TIER_RANKS.values()) for tier, rank in TIER_RANKS.items()}
+"""Who waits in front of whom."""
+NEVER = LATEST_NS << 1
+UNLIMITED = -1
+_BLOCK = 4096
+_COLUMNS = (
+    "request_id", "tenant_id", "tier", "arrived_ns", "prompt_tokens", "output_tokens", "max_tokens", "prefix_ids",
+    "abort_ns",
+)  # fmt: skip
+
+
+class Inflow:
+    """All arrivals so far, numbered in their order from 0; one column per property, int64[arrivals].
+
+    Raises:
+        ValueError: arrivals out of order, an id that comes twice, or an impossible length.
+    """
+
+    def __init__(self, config: EngineConfig, first: Arrival, rest: Iterator[Arrival]) -> None:
+        self.ids: list[str] = []
+        self.prefix_ids: list[tuple[int, ...] | None] = []
+        self.arrived_ns = array("q")
+        self.prompt = array("q")
+        self.target = array("q")
+        """Output tokens at which each is done."""
+        self.limit = array("q")
+        """`max_tokens`; UNLIMITED where there is none."""
+        self.blocks = array("q")
+        """KV blocks that each holds at its end."""
+        self.lane = array("q")
+        self.group = array("q")
+        self.aborts: dict[int, int] = {}
+        """When those clients hang up who lose patience, UTC."""
+        self.groups: dict[tuple[str, Tier], int] = {}
+        """Tenant and tier of each group."""
+        self.taken = 0
+        """How many have been taken; the next one's number."""
+        self.next_ns = NEVER
+        """When the next one comes; NEVER: none does."""
+        self._block_size = config.block_size
+        self._stream = chain([first], rest)
+        self._last = first
+        self._calm_lane = -1
+        self._read()
+
+    def take(self) -> int:
+        """The number of the next arrival."""
+        number = self.taken
+        self.taken = number + 1
+        if self.taken < len(self.arrived_ns):
+            self.next_ns = self.arrived_ns[self.taken]
+        else:
+            self._read()
+        return number
+
+    def skip_to(self, number: int) -> None:
+        """All before `number`, which is read already, have been taken."""
+        if number > self.taken:
+            self.taken, self.next_ns = number, self.arrived_ns[number]
+
+    def overtaking_ns(self, lane: int) -> int:
+        """When somebody may come who does more than wait behind a head in `lane`: overtakes it, or hangs up."""
+        return self.next_ns if self.next_ns == NEVER or lane > self._calm_lane else self._last.arrived_ns
+
+    def _read(self) -> None:
+        block = list(islice(self._stream, _BLOCK))
+        if not block:
+            self.next_ns = NEVER
+            return
+        for before, after in pairwise([self._last, *block]):
+            if after.arrived_ns < before.arrived_ns:
+                raise ValueError(f"request {after.request_id} arrives before {before.request_id} that came first")
+        self._last = block[-1]
+        ids, tenants, tiers, arrived_ns, prompts, outputs, limits, prefix_ids, aborts = (
+            [getattr(arrival, name) for arrival in block] for name in _COLUMNS
+        )
+        if len(set(ids)) < len(ids):
+            raise ValueError("a request comes twice: ids are unique within a run")
+        targets = [n if limit is None or limit > n else limit for n, limit in zip(outputs, limits, strict=True)]
+        if min(prompts) < 1 or min(targets) < 0:
+            raise ValueError("a request needs a prompt of at least one token and no negative length")
+        groups, size = self.groups, self._block_size
+        for group in dict.fromkeys(zip(tenants, tiers, strict=True)):
+            groups.setdefault(group, len(groups))
+        restless = {number: at for number, at in enumerate(aborts, len(self.ids)) if at is not None}
+        self.aborts |= restless
+        self.ids += ids
+        self.prefix_ids += prefix_ids
+        self.arrived_ns.extend(arrived_ns)
+        self.prompt.extend(prompts)
+        self.target.extend(targets)
+        self.limit.extend([UNLIMITED if limit is None else limit for limit in limits])
+        self.blocks.extend([-(-(prompt + n) // size) for prompt, n in zip(prompts, targets, strict=True)])
+        lanes = [LANES[tier] for tier in tiers]
+        self.lane.extend(lanes)
+        self.group.extend([groups[group] for group in zip(tenants, tiers, strict=True)])
+        self.next_ns = arrived_ns[0]
+        self._calm_lane = -1 if restless else min(lanes)
