@@ -46,6 +46,8 @@ def factor(flag: str, text: str, most: int) -> Fraction:
 
 
 def _refuse_doubles(arrivals: Sequence[Arrival]) -> None:
+    if len({arrival.request_id for arrival in arrivals}) == len(arrivals):
+        return
     ids: set[str] = set()
     for arrival in arrivals:
         if arrival.request_id in ids:

@@ -7,13 +7,17 @@ from array import array
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import lru_cache
+from io import BytesIO
+from itertools import repeat
 from pathlib import Path
+from typing import Any
 
 from ..arrival import LATEST_NS, Arrival
 from .errors import WorkloadError
 
 COLUMNS = ("TIMESTAMP", "ContextTokens", "GeneratedTokens")
 _TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\d[ T]\d\d:\d\d):([0-5]\d)(?:\.(\d{1,9}))?(?:Z|\+00:00)?", re.ASCII)
+_PLAIN = r"^\d{4}-\d\d-\d\d[ T]\d\d:\d\d:[0-5]\d\.\d{1,9}$"
 _NS_PER_S = 1_000_000_000
 
 
@@ -28,11 +32,43 @@ def read(path: str | Path, tenant: str) -> Iterator[Arrival]:
         OSError: the file cannot be read.
     """
     path = Path(path)
-    arrived_ns, prompts, outputs = _columns(path)
+    arrived_ns, prompts, outputs = _plain_columns(path) or _columns(path)
     order = sorted(range(len(arrived_ns)), key=arrived_ns.__getitem__)
-    return (
-        Arrival(f"{tenant}-{row + 1}", tenant, "standard", arrived_ns[row], prompts[row], outputs[row]) for row in order
-    )
+    ids = [f"{tenant}-{row + 1}" for row in order]
+    columns = ([column[row] for row in order] for column in (arrived_ns, prompts, outputs))
+    return map(Arrival, ids, repeat(tenant), repeat("standard"), *columns)
+
+
+def _plain_columns(path: Path) -> tuple[list[int], list[int], list[int]] | None:
+    """The columns of a file without a flaw, several times as fast; None: it takes a look line by line."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    from pyarrow import csv
+
+    compute: Any = pc
+    content = path.read_bytes()
+    kinds: Any = dict(zip(COLUMNS, (pa.string(), pa.int64(), pa.int64()), strict=True))
+    try:
+        table: Any = csv.read_csv(BytesIO(content), convert_options=csv.ConvertOptions(column_types=kinds))
+        if tuple(table.column_names) != COLUMNS or b'"' in content or not table.num_rows or _has_nulls(table):
+            return None
+        stamps, prompts, outputs = table.columns
+        if not compute.all(compute.match_substring_regex(stamps, _PLAIN)).as_py():
+            return None
+        naive = compute.utf8_slice_codeunits(stamps, 0, 19).cast(pa.timestamp("s")).cast(pa.int64())
+        fraction = compute.utf8_rpad(compute.utf8_slice_codeunits(stamps, 20, 29), 9, "0").cast(pa.int64())
+    except pa.ArrowException:
+        return None
+    if not 0 <= compute.min(naive).as_py() <= compute.max(naive).as_py() < LATEST_NS // _NS_PER_S:
+        return None
+    if compute.min(prompts).as_py() < 1 or compute.min(outputs).as_py() < 0:
+        return None
+    instants: Any = naive.to_numpy() * _NS_PER_S + fraction.to_numpy()
+    return instants.tolist(), prompts.to_pylist(), outputs.to_pylist()
+
+
+def _has_nulls(table: Any) -> bool:
+    return any(column.null_count for column in table.columns)
 
 
 def _columns(path: Path) -> tuple[array[int], array[int], array[int]]:

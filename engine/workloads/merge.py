@@ -18,6 +18,8 @@ def merge(*streams: Iterable[Arrival]) -> Iterator[Arrival]:
 
     Prefix ids are a stream's own: equal ones of two streams are told apart.
     """
+    if len(streams) == 1:
+        return iter(streams[0])
     apart = (stream if number == 0 else _apart(stream, number << _ID_BITS) for number, stream in enumerate(streams))
     return heapq.merge(*apart, key=attrgetter("arrived_ns"))
 
@@ -33,7 +35,7 @@ def densify(arrivals: Iterable[Arrival], load: int | Fraction) -> Iterator[Arriv
     factor = Fraction(load)
     if factor <= 0:
         raise ValueError(f"load is {load}; it must be above 0")
-    return _denser(arrivals, factor)
+    return iter(arrivals) if factor == 1 else _denser(arrivals, factor)
 
 
 def peek(arrivals: Iterable[Arrival]) -> tuple[Arrival | None, Iterator[Arrival]]:
