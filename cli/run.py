@@ -133,8 +133,8 @@ def _summarise(config: EngineConfig, place: Path, *, as_json: bool) -> None:
 
     with open_store(place) as store:
         run = next(run for run in store.runs() if (run.engine_id, run.run_id) == (config.engine_id, config.run_id))
-        steps = store.read(STEPS, STEP_COLUMNS, engine_id=run.engine_id)
-        requests = store.read(REQUESTS, REQUEST_COLUMNS, engine_id=run.engine_id)
+        steps = store.read(STEPS, STEP_COLUMNS, engine_id=run.engine_id, coded=True)
+        requests = store.read(REQUESTS, REQUEST_COLUMNS, engine_id=run.engine_id, coded=True)
         summary = summarise(run, steps, requests)
         minutes = run.started_ns // MINUTE_NS * MINUTE_NS, -(-run.wall_end_ns // MINUTE_NS) * MINUTE_NS
         ledger = store.read(LEDGER, start_ns=minutes[0], end_ns=minutes[1], engine_id=run.engine_id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from itertools import chain
@@ -21,10 +21,14 @@ from ..engine.speculation import PER_MILLION, Speculation
 from ..errors import FareboxError, InputError
 from ..roofline import Replica
 from .budget_watch import BudgetWatch
+from .bulk import BulkRecorder, can_jump
 from .recorder import Recorder
 
 if TYPE_CHECKING:
     from ..storage.store import Store
+    from ..storage.stream import ArchiveStream
+
+OnTick = Callable[[Recorder | BulkRecorder], None]
 
 
 @dataclass(frozen=True)
@@ -97,7 +101,7 @@ def record(
     store: Store,
     *,
     pace: Pace | None = None,
-    on_tick: Callable[[Recorder], None] | None = None,
+    on_tick: OnTick | None = None,
 ) -> bool:
     """Run the engine on `arrivals` and record everything into `store`; false if it was interrupted.
 
@@ -108,7 +112,33 @@ def record(
     if first is None:
         raise InputError("the trace holds no requests")
     store.check_overlap(config.engine_id, config.run_id, first.arrived_ns, first.arrived_ns + 1)
-    recorder = Recorder(store, bulk=pace is None)
+    if pace is not None:
+        return _record_stepwise(config, first, rest, Recorder(store, bulk=False), store, pace, on_tick)
+    gc.freeze()  # what a run tells has no cycles: looking through all of it costs 5 % of a run
+    with store.archiving(config.engine_id, config.run_id) as stream:
+        if can_jump(config):
+            finished = _record_jumping(BulkRecorder(config, first, rest, store), stream, on_tick)
+        else:
+            recorder = Recorder(store, bulk=True, stream=stream)
+            finished = _record_stepwise(config, first, rest, recorder, store, None, on_tick)
+    BudgetWatch(store).look()
+    return finished
+
+
+def _record_jumping(recorder: BulkRecorder, stream: ArchiveStream, on_tick: OnTick | None) -> bool:
+    with shielded_signals() as shield:
+        return recorder.record(stream, shield, lambda: None if on_tick is None else on_tick(recorder))
+
+
+def _record_stepwise(
+    config: EngineConfig,
+    first: Arrival,
+    rest: Iterator[Arrival],
+    recorder: Recorder,
+    store: Store,
+    pace: Pace | None,
+    on_tick: OnTick | None,
+) -> bool:
     watch = BudgetWatch(store)
 
     def tick() -> None:
@@ -119,7 +149,6 @@ def record(
             on_tick(recorder)
 
     engine = engine_of(config, recorder, first.arrived_ns)
-    gc.freeze()  # events are plain tuples without cycles: looking through all of them costs 5 % of a run
     with shielded_signals() as shield:
         try:
             replay(engine, chain([first], rest), pace, tick)
@@ -128,5 +157,6 @@ def record(
             finished = False
         with shield:
             recorder.flush()
-            watch.look()
+            if pace is not None:
+                watch.look()
     return finished

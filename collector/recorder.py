@@ -18,6 +18,7 @@ from .expand import expand
 
 if TYPE_CHECKING:
     from ..storage.store import Store
+    from ..storage.stream import ArchiveStream
 
 HOT_FLUSH_S, BULK_FLUSH_S = 0.45, 0.7
 """What is older is in the store: with the time that a flush takes, a crash loses less than a second."""
@@ -31,9 +32,10 @@ class Recorder:
     how an interrupted virtual run is completed, and why repeating a finished one changes nothing.
     """
 
-    def __init__(self, store: Store, *, bulk: bool) -> None:
-        """Record into `store`; `bulk` writes straight into the archive (runs at full speed)."""
-        self._write = store.append_archive if bulk else store.append
+    def __init__(self, store: Store, *, bulk: bool, stream: ArchiveStream | None = None) -> None:
+        """Record into `store`; `bulk` writes straight into the archive (runs at full speed), by a `stream` if given."""
+        append = store.append_archive if bulk else store.append
+        self._write = append if stream is None else stream.append
         self._flush_s = BULK_FLUSH_S if bulk else HOT_FLUSH_S
         self._store = store
         self._steps: list[Step] = []
