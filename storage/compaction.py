@@ -10,7 +10,7 @@ from .database import Database
 from .errors import ArchiveBusyError
 from .layout import Layout
 from .lock import files_removable
-from .manifest import ArchivedFile, crowded_partitions, drop_files, files_of
+from .manifest import FULL_ROWS, ArchivedFile, crowded_partitions, drop_files, files_of
 from .parquet import scan_file
 from .tables import ROLLED
 
@@ -34,7 +34,7 @@ def compact(layout: Layout, database: Database, warnings: list[str]) -> int:
 
 def _compact_partition(layout: Layout, database: Database, table: Table, day: str, warnings: list[str]) -> int:
     with database.reading() as connection:
-        files = [file for file in files_of(connection, table.name) if file.date == day]
+        files = [file for file in files_of(connection, table.name) if file.date == day and file.rows < FULL_ROWS]
     sources, rows = _read(layout, table, files, warnings)
     if len(sources) < 2:
         return 0

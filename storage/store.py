@@ -134,7 +134,7 @@ class Store:
 
     @contextmanager
     def archiving(self, engine_id: str, run_id: str) -> Generator[ArchiveStream, None, None]:
-        """A stream of one run's batches straight into the archive; hot gets the last two minutes at its end."""
+        """A stream of one run's batches straight into the archive; hot gets the last minute at its end."""
         from .stream import ArchiveStream
 
         with self._recording():
@@ -160,7 +160,7 @@ class Store:
                 self._database.checkpoint()
 
     def compact(self) -> int:
-        """Merge the archive's small files, one per table and date; returns how many files were merged."""
+        """Merge the archive's files that are not full, one per table and date; returns how many were merged."""
         with self._recording():
             return compaction.compact(self._layout, self._database, self.warnings)
 

@@ -99,6 +99,8 @@ class JumpEngine:
         It does what `_leap` and `_take_step` do in this simplest case, over local names and almost without calls.
         """
         decodes, inflow, model = self._decodes, self.inflow, self._model
+        overhead, weights, row, row_comm = model.overhead, model.weights, model.row, model.row_comm
+        seats, token_budget, prompts, attention = self._seats, self._token_budget, inflow.prompt, inflow.attention
         rides, due, base, token_units = decodes.rides, decodes.due, decodes.base, decodes.token_units
         arrived_ns, targets, blocks = inflow.arrived_ns, inflow.target, inflow.blocks
         told_rides, told_chunks, base_ns = self._log.rides, self._log.chunks, self._base_ns
@@ -118,10 +120,16 @@ class JumpEngine:
                     steps, units = _least_steps(first, growth, left)
                 step += steps
             else:
-                rows = self._lone_newcomer(request, last, clock, n, full_blocks)
-                if not rows:
+                now_ns, rows = base_ns + (clock >> UNIT_BITS), prompts[request] if request < last else 0
+                is_alone = rows and arrived_ns[request] <= now_ns < arrived_ns[request + 1] and now_ns < hang_up_ns
+                if not is_alone or n >= seats or n + rows > token_budget or request in inflow.aborts:
                     break
-                units = model.step(n + rows, token_units * (n * step - origins) + model.attention(rows, 0))
+                if full_blocks + blocks[request] > self._blocks:
+                    break
+                total = n + rows
+                linear = row * total
+                units = overhead + (linear if linear > weights else weights) + row_comm * total
+                units += token_units * (n * step - origins) + attention[request]
                 step += 1
                 target = targets[request]
                 if target > 1:
@@ -154,20 +162,6 @@ class JumpEngine:
             inflow.skip_to(request)
             self._full_blocks, self._step, self._clock = full_blocks, step, clock
             self._now_ns = self._ended_ns = base_ns + (clock >> UNIT_BITS)
-
-    def _lone_newcomer(self, request: int, last: int, clock: int, riders: int, full_blocks: int) -> int:
-        """Rows of the newcomer `request`, if it is the only one by now and can board at once with its whole prompt;
-        else 0.
-        """
-        inflow, now_ns = self.inflow, self._base_ns + (clock >> UNIT_BITS)
-        if request >= last or inflow.arrived_ns[request + 1] <= now_ns or request in inflow.aborts:
-            return 0
-        if inflow.arrived_ns[request] > now_ns or (self._hang_ups and self._hang_ups[0][0] <= now_ns):
-            return 0
-        rows = inflow.prompt[request]
-        if riders >= self._seats or riders + rows > self._token_budget:
-            return 0
-        return rows if full_blocks + inflow.blocks[request] <= self._blocks else 0
 
     def _feed(self) -> None:
         """Queue what has arrived by now."""

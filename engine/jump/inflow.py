@@ -6,9 +6,12 @@ from array import array
 from collections.abc import Iterator
 from itertools import chain, islice, pairwise
 
+import numpy as np
+
 from ...events import Tier
 from ..arrival import LATEST_NS, Arrival
 from ..config import TIER_RANKS, EngineConfig
+from .chunks import attention
 
 LANES: dict[Tier, int] = {tier: rank - min(TIER_RANKS.values()) for tier, rank in TIER_RANKS.items()}
 """Who waits in front of whom."""
@@ -39,6 +42,8 @@ class Inflow:
         """`max_tokens`; UNLIMITED where there is none."""
         self.blocks = array("q")
         """KV blocks that each holds at its end."""
+        self.attention = array("q")
+        """Clock units of attention that each whole prompt takes in one chunk."""
         self.lane = array("q")
         self.group = array("q")
         self.aborts: dict[int, int] = {}
@@ -50,6 +55,7 @@ class Inflow:
         self.next_ns = NEVER
         """When the next one comes; NEVER: none does."""
         self._block_size = config.block_size
+        self._model = config.step_model
         self._stream = chain([first], rest)
         self._last = first
         self._calm_lane = -1
@@ -103,6 +109,9 @@ class Inflow:
         self.target.extend(targets)
         self.limit.extend([UNLIMITED if limit is None else limit for limit in limits])
         self.blocks.extend([-(-(prompt + n) // size) for prompt, n in zip(prompts, targets, strict=True)])
+        self.attention.extend(
+            attention(self._model, np.array(prompts, np.int64), np.zeros(len(block), np.int64)).tolist()
+        )
         lanes = [LANES[tier] for tier in tiers]
         self.lane.extend(lanes)
         self.group.extend([groups[group] for group in zip(tenants, tiers, strict=True)])
