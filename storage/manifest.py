@@ -9,7 +9,6 @@ from sqlalchemy import Connection, delete, func, insert, select
 
 from .tables import FILES
 
-
 FULL_ROWS = 1 << 20
 """A file of so many rows is left as it is: merging is for small ones, and all it reads is in memory."""
 
@@ -59,5 +58,10 @@ def counted_paths(connection: Connection) -> set[str]:
 def crowded_partitions(connection: Connection, tables: Sequence[str]) -> list[tuple[str, str]]:
     """(table, date) of every partition with more than one file that is not full."""
     partition = (FILES.c.table_name, FILES.c.date)
-    query = select(*partition).where(FILES.c.table_name.in_(tables), FILES.c.rows < FULL_ROWS).group_by(*partition).having(func.count() > 1)
+    query = (
+        select(*partition)
+        .where(FILES.c.table_name.in_(tables), FILES.c.rows < FULL_ROWS)
+        .group_by(*partition)
+        .having(func.count() > 1)
+    )
     return [(table, day) for table, day in connection.execute(query.order_by(*partition))]

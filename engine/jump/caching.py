@@ -32,11 +32,13 @@ class CachingJumpEngine(JumpEngine):
         self._hashed = 0
         self._noted: list[int] = []
         self._noted_hashed = -1
+        self._changed = True
+        """Whether somebody got on or off, or a prompt was computed, since the last note."""
         self._ending: list[tuple[int, int]] = []
         """Those whose last chunk was their end, until all blocks of the step are counted."""
 
     def _begin_segment(self) -> None:
-        self._noted, self._noted_hashed = [], -1
+        self._noted, self._noted_hashed, self._changed = [], -1, True
         self._log.held += [self._prefixes[ride[0]].held for ride in self._decodes.rides.values()]
         self._note()
 
@@ -87,6 +89,7 @@ class CachingJumpEngine(JumpEngine):
 
     def _note_blocks(self, chunks: list[tuple[int, int, int, int, int]]) -> None:
         own = 0
+        self._changed = True
         for request, rows, computed, _, flags in chunks:
             prefix = self._prefixes[request]
             high_water = self._pasts.get(request, NO_PAST).high_water
@@ -97,6 +100,9 @@ class CachingJumpEngine(JumpEngine):
 
     def _note(self, own: int = 0) -> None:
         """Log what changed for the coming step; whoever prefills has `own` blocks without an id."""
+        if not self._changed:
+            return
+        self._changed = False
         hashed = self._pool.used - self._own - own
         if hashed != self._noted_hashed:
             self._log.hashed += (self._step, hashed)
@@ -121,6 +127,7 @@ class CachingJumpEngine(JumpEngine):
         if self._log.chunks[-1] & ENDS:
             self._ending.append((request, before + rows))
             return
+        self._changed = True
         prefix = self._prefixes[request]
         self._pool.hand_over(prefix, self._account(request))
         del self._riding[request]
@@ -135,16 +142,13 @@ class CachingJumpEngine(JumpEngine):
         self._ending.clear()
         return taken
 
-    def _let_off(self) -> None:
-        super()._let_off()
-        self._note()
-
     def _leap(self, end: int) -> bool:
         if self._decodes.n and self._partial is None:
             self._note()
         return super()._leap(end)
 
     def _give_back(self, request: int, computed: int, *, decodes: bool, comes_back: bool) -> None:
+        self._changed = True
         size, prefix = self._block_size, self._prefix(request)
         blocks = -(-computed // size)
         if decodes:

@@ -217,7 +217,7 @@ class JumpEngine:
             self._step = step = step + steps
             if step == next_end:
                 self._let_off()
-                if waiting:
+                if waiting or not self._can_cruise:
                     break
         self._clock = clock
         self._now_ns = self._ended_ns = self._base_ns + (clock >> UNIT_BITS)
