@@ -29,7 +29,8 @@ def can_jump(config: EngineConfig) -> bool:
     """Whether the jump engine knows all that the configuration asks for."""
     first_come = config.mode == "continuous" and config.scheduling_policy == "fcfs"
     alone = config.speculation is None and not config.async_scheduling and not config.cold_start_ns
-    return first_come and alone and config.fast_cap is None
+    plain = not config.step_model.prompt and not config.step_model.streams
+    return first_come and alone and plain and config.fast_cap is None
 
 
 class BulkRecorder:

@@ -94,14 +94,14 @@ class Cells(NamedTuple):
             return False
         if model is None:
             return True
-        per_row = max(model.row + model.row_comm, 1)
-        return max(model.overhead, model.weights) < NARROW and most * rows <= NARROW // per_row
+        shared = max(model.overhead, model.most_shared)
+        return shared < NARROW and most * rows <= NARROW // max(model.most_per_row, 1)
 
     def whole(self, alone: Bools, model: StepModel) -> Ints:
         """The durations of `alone` (bool[segments]), steps with a single cell; SplitError if they are not modelled."""
         row = self.segments.starts[alone]
         rows = self.rows[row]
-        linear = np.maximum(model.weights, model.row * rows) + model.row_comm * rows
+        linear = model.linear_column(rows)
         duration = self.duration[alone]
         leftover = duration - ((model.overhead + linear + self.attn[row]) >> UNIT_BITS)
         _check_leftover(leftover, 1, self.step_seq[alone], duration)

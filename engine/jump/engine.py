@@ -99,7 +99,6 @@ class JumpEngine:
         It does what `_leap` and `_take_step` do in this simplest case, over local names and almost without calls.
         """
         decodes, inflow, model = self._decodes, self.inflow, self._model
-        overhead, weights, row, row_comm = model.overhead, model.weights, model.row, model.row_comm
         seats, token_budget, prompts, attention = self._seats, self._token_budget, inflow.prompt, inflow.attention
         rides, due, base, token_units = decodes.rides, decodes.due, decodes.base, decodes.token_units
         arrived_ns, targets, blocks = inflow.arrived_ns, inflow.target, inflow.blocks
@@ -126,10 +125,7 @@ class JumpEngine:
                     break
                 if full_blocks + blocks[request] > self._blocks:
                     break
-                total = n + rows
-                linear = row * total
-                units = overhead + (linear if linear > weights else weights) + row_comm * total
-                units += token_units * (n * step - origins) + attention[request]
+                units = model.step(n + rows, token_units * (n * step - origins) + attention[request])
                 step += 1
                 target = targets[request]
                 if target > 1:

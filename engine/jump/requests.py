@@ -14,7 +14,7 @@ from .chunks import Chunks, part
 from .decode_rows import Ints, Rides
 from .inflow import UNLIMITED, Inflow
 from .log import Segment
-from .steps import StepColumns, linear_units
+from .steps import StepColumns
 
 UNKNOWN = -1
 REASONS: tuple[FinishReason, ...] = ("stop", "length", "abort", "rejected")
@@ -121,7 +121,7 @@ class Requests:
         """Add each one's part of the segment's steps, rounded down per step and sequence."""
         model = self._config.step_model
         seqs, rows = np.maximum(steps.running, 1), np.maximum(steps.decode_tokens + steps.prefill_tokens, 1)
-        linear, overhead = linear_units(self._config, rows), model.overhead // seqs
+        linear, overhead = model.linear_column(rows), model.overhead // seqs
         length = rides.end - rides.begin
         context = length * (rides.begin - rides.origin) + length * (length - 1) // 2
         token_units = model.attention(1, 0)

@@ -47,7 +47,7 @@ def steps_of(
     decoded = chunks.decode_rows
     decode_tokens = n + chunks.per_step(decoded, size)
     attn = model.attention(1, 0) * seen + chunks.per_step(chunks.attn, size)
-    started, ended = _times(segment, model.overhead + linear_units(config, rows) + attn)
+    started, ended = _times(segment, model.overhead + model.linear_column(rows) + attn)
     row_pairs = seen + chunks.per_step(pairs(chunks.rows, chunks.before), size)
     return StepColumns(
         started_ns=started,
@@ -67,12 +67,6 @@ def steps_of(
         flops=model.flops_row * rows + model.flops_pair * row_pairs,
         bytes=model.weight_bytes + model.kv_token_bytes * (seen + chunks.per_step(chunks.before + chunks.rows, size)),
     )
-
-
-def linear_units(config: EngineConfig, rows: Ints) -> Ints:
-    """`StepModel.linear` by columns."""
-    model = config.step_model
-    return np.maximum(model.weights, model.row * rows) + model.row_comm * rows
 
 
 def _times(segment: Segment, units: Ints) -> tuple[Ints, Ints]:
