@@ -71,6 +71,13 @@ class Inflow:
             self._read()
         return number
 
+    def names(self, numbers: list[int]) -> tuple[list[str], list[tuple[int, ...] | None]]:
+        """Ids and prefix ids of requests that ended; they are forgotten, since nobody asks twice."""
+        ids, prefix_ids = [self.ids[number] for number in numbers], [self.prefix_ids[number] for number in numbers]
+        for number in numbers:
+            self.ids[number], self.prefix_ids[number] = "", None
+        return ids, prefix_ids
+
     def skip_to(self, number: int) -> None:
         """All before `number`, which is read already, have been taken."""
         if number > self.taken:

@@ -80,9 +80,9 @@ class Requests:
         who, _, _, finished_ns, reason, output_tokens = (column[order] for column in ends)
         target, limit = (np.frombuffer(column, np.int64)[who] for column in (inflow.target, inflow.limit))
         natural = np.where((limit != UNLIMITED) & (target == limit), REASONS.index("length"), REASONS.index("stop"))
-        numbers = who.tolist()
+        ids, prefix_ids = inflow.names(who.tolist())
         return RequestColumns(
-            request_id=[inflow.ids[number] for number in numbers],
+            request_id=ids,
             group=np.frombuffer(inflow.group, np.int64)[who],
             arrived_ns=np.frombuffer(inflow.arrived_ns, np.int64)[who],
             scheduled_ns=self._scheduled[who],
@@ -94,7 +94,7 @@ class Requests:
             max_tokens=limit,
             reason=np.where(reason == UNKNOWN, natural, reason),
             preemptions=self._preemptions[who],
-            prefix_ids=[inflow.prefix_ids[number] for number in numbers],
+            prefix_ids=prefix_ids,
             gpu_ns=(self._ns[who] + (self._fraction[who] >> UNIT_BITS)) * self._config.gpus,
         )
 
