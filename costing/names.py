@@ -53,9 +53,10 @@ class Names(NamedTuple):
         """Each row's place in the vocabulary of a column."""
         code = self.code
         for other, words in reversed(self.vocabularies.items()):
+            size = max(1, len(words))
             if other == name:
-                return code % len(words)
-            code = code // len(words)
+                return code % size
+            code = code // size
         raise KeyError(name)
 
 
