@@ -29,7 +29,7 @@ DAY = 24 * HOUR
 RATE = Decimal("3.99")
 DRAWN = {"html", "html_charts"}
 """Pixels and percentages."""
-STATISTICAL = {"run_summary", "causes", "focus_check"}
+STATISTICAL = {"run_summary", "endpoint_summary", "causes", "focus_check"}
 """Means and ratios in sentences."""
 MODULES = {path.stem for path in Path(farebox.costing.__file__).parent.glob("*.py")} - DRAWN - STATISTICAL
 
