@@ -178,12 +178,20 @@ class _Pieces(NamedTuple):
         end = np.minimum(ended[row], minute + MINUTE_NS) - started[row]
         return cls(row, minute, start, end, number == count[row] - 1)
 
-    def split(self, amount: Ints, duration: Ints) -> Ints:
-        """Each piece's part of its span's `amount` (int64[spans]), by floors of amount · elapsed / duration."""
-        whole, cut = amount[self.row], ~self.last
-        until = whole.copy()
-        until[cut], _ = multiply_divide(whole[cut], self.end[cut], duration[self.row[cut]])
-        until[1:] -= np.where(cut[:-1], until[:-1], 0)
+    def split(self, amount: Ints, steps: Segments) -> Ints:
+        """Each piece's part of its span's `amount` (int64[spans]), by floors of amount cumulated · elapsed / length.
+
+        Cumulated over the cells of a step, so that they fill each minute to the nanosecond, whatever each of them is
+        rounded to; and taken from the last border back, so that no part is negative.
+        """
+        until = amount[self.row]
+        borders_after = np.flatnonzero(self.last)[self.row] - np.arange(len(self.row))
+        for border in range(1, int(borders_after.max(initial=0)) + 1):
+            at = np.flatnonzero(borders_after == border)
+            cells = Segments.from_labels(steps.of[self.row[at]])
+            floors, _ = multiply_divide(cells.cumulate(until[at + 1]), self.end[at], self.end[at + 1])
+            until[at] = cells.difference(floors)
+        until[1:] -= np.where(self.last[:-1], 0, until[:-1])
         return until
 
 
@@ -239,8 +247,7 @@ def _totals(names: Names, minute: Ints, done: _Done, rows: Bools) -> pa.Table:
 def _cut(names: Names, timeline: _Timeline, step: Ints, done: _Done, rows: Ints) -> pa.Table:
     """The cells of steps that cross a border, cut there."""
     step, done = step[rows], _Done(*(column[rows] for column in done))
-    started, ended = timeline.started[step], timeline.ended[step]
-    pieces = _Pieces.cut(started, ended)
+    steps, pieces = Segments.from_labels(step), _Pieces.cut(timeline.started[step], timeline.ended[step])
     tokens = {
         name: np.where(pieces.last, column[pieces.row], 0)
         for name, column in done._asdict().items()
@@ -249,8 +256,8 @@ def _cut(names: Names, timeline: _Timeline, step: Ints, done: _Done, rows: Ints)
     return _rows(
         minute_ns=pieces.minute,
         **names.pick(rows[pieces.row]).columns(),
-        gpu_ns=pieces.split(done.gpu_ns, ended - started),
-        kv_block_ns=pieces.split(done.kv_block_ns, ended - started),
+        gpu_ns=pieces.split(done.gpu_ns, steps),
+        kv_block_ns=pieces.split(done.kv_block_ns, steps),
         **tokens,
     )
 

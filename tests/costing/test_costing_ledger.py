@@ -1,5 +1,7 @@
 """The bookkeeper: every nanosecond of a run in the ledger once, however its stream is cut."""
 
+from collections import Counter
+
 import pyarrow as pa
 import pytest
 from costing_helpers import make_cell, make_request, make_run, make_step
@@ -204,6 +206,8 @@ def test_any_way_of_cutting_the_stream_gives_the_same_complete_ledger(stream, gp
     expected = whole.book(*tables(steps), REQUESTS.to_arrow(requests), end)
     covered = whole.covered_ns - run.started_ns
     assert sum(expected["gpu_ns"].to_pylist()) == covered * gpus
+    assert by_minute(expected) == walls(run.started_ns, whole.covered_ns, gpus)
+    assert min([0, *expected["gpu_ns"].to_pylist()]) >= 0
 
     keeper, parts, start = Bookkeeper(run), [], 0
     for cut in [*data.draw(st.lists(st.integers(0, len(steps)), max_size=6).map(sorted)), len(steps)]:
@@ -215,6 +219,28 @@ def test_any_way_of_cutting_the_stream_gives_the_same_complete_ledger(stream, gp
     parts.append(keeper.book(*tables([]), NO_REQUESTS, end))
     assert keeper.covered_ns == whole.covered_ns
     assert summed(pa.concat_tables(parts)) == summed(expected)
+
+
+def by_minute(lines):
+    found = Counter()
+    for each in LEDGER.from_arrow(lines):
+        found[each.minute_ns] += each.gpu_ns
+    return +found
+
+
+def walls(start, end, gpus):
+    """GPU time of each minute of a wall clock."""
+    minutes = range(start // MINUTE * MINUTE, end, MINUTE)
+    return +Counter({at: (min(at + MINUTE, end) - max(at, start)) * gpus for at in minutes})
+
+
+def test_riders_of_a_step_that_crosses_a_border_fill_both_minutes():
+    """Each part rounded down on its own would leave a nanosecond of the first minute to nobody."""
+    lines = book(make_run(started_ns=MINUTE - 3), [step(0, MINUTE - 3, 6, *({"tenant_id": name} for name in "abc"))])
+    assert accounts(lines) == [(0, "tenant", 1)] * 3 + [(1, "tenant", 1)] * 3
+    lines = book(make_run(started_ns=MINUTE - 1), [step(0, MINUTE - 1, 3, *({"tenant_id": name} for name in "abc"))])
+    assert by_minute(LEDGER.to_arrow(lines)) == {0: 1, MINUTE: 2}
+    assert [sum(x.gpu_ns for x in lines if x.tenant_id == name) for name in "abc"] == [1, 1, 1]
 
 
 def summed(lines):
