@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from . import arrow
 from .periods import local_text
 from .rating import HOUR_NS, money_text, price_of, rate_name
 
@@ -82,6 +84,7 @@ def notes_of(report: Report) -> tuple[str, ...]:
         _sharing(report),
         _basis(report),
         _api(report),
+        _cached(report),
         _budgets(report),
     )
     return tuple(sentence for part in parts for sentence in part)
@@ -218,6 +221,20 @@ def _api(report: Report) -> Iterator[str]:
     names = _some([f"{each.model} {each.tier}: {each.tokens:,} tokens".replace("  ", " ") for each in missing])
     told = f" ({models} model{'s' * (models > 1)} unpriced: {names})" if missing else ""
     yield f"The same tokens by the token: {amount}{told}."
+
+
+def _cached(report: Report) -> Iterator[str]:
+    """Tenants of whom a source told more cached tokens than prompt tokens, which cannot be."""
+    cells = report.cell_table
+    over = arrow.ints(cells, "cached_tokens") - arrow.ints(cells, "prompt_tokens")
+    odd = (over > 0) & arrow.equals(cells, "correction_of", "")
+    found: Counter[str] = Counter()
+    tenants = map(str, arrow.where(cells, odd).column("tenant_id").to_pylist())
+    for tenant, tokens in zip(tenants, over[odd].tolist(), strict=True):
+        found[tenant] += tokens
+    if found:
+        names = [f"{tenant}: {tokens:,}" for tenant, tokens in sorted(found.items())]
+        yield f"{_some(names)} more cached than prompt tokens; the prompt is priced as all cached."
 
 
 def _budgets(report: Report) -> Iterator[str]:
