@@ -35,6 +35,7 @@ def close(store: Path, period: str, tz: str, early: bool, **options: Any) -> Non
     """
     from ..collector.books import load_books
     from ..costing.closing import close as freeze
+    from ..costing.closing_report import thaw_report
     from ..events import CLOSINGS
     from ..storage.store import open_store
 
@@ -43,7 +44,7 @@ def close(store: Path, period: str, tz: str, early: bool, **options: Any) -> Non
         books = load_books(opened, asked, policy=method.policy, hourly="hour" in method.by)
         closing = freeze(books, asked, *method, early=early)
         opened.put(CLOSINGS, closing)
-        warnings = opened.warnings
+        warnings = (*opened.warnings, *thaw_report(closing).check())
     for warning in warnings:
         click.echo(f"warning: {warning}", err=True)
     click.echo(

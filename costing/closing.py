@@ -145,7 +145,10 @@ def _refuse_open(books: Books, period: Period) -> None:
     newest = books.seen_ns
     if period.to_ns > newest:
         known = f"the newest event is from {utc_text(newest)}" if newest else "the ledger is empty"
-        raise PeriodOpen(f"{period.name} ends at {utc_text(period.to_ns)}, but {known}: close it when it is over")
+        raise PeriodOpen(
+            f"{period.name} ends at {utc_text(period.to_ns)}, but {known}: close it when it is over, or with --early if"
+            " nothing more will come"
+        )
 
 
 def _content(report: Report, books: Books, rate: Decimal | None) -> str:

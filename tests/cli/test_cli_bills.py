@@ -177,7 +177,7 @@ def test_a_bill_is_corrected_under_the_policy_that_the_closed_one_had(rated, ins
 
 def test_what_is_not_over_is_closed_only_when_told(rated, inside):
     close = ("report", "close", "store", "--period", "2026-01")
-    assert "close it when it is over" in inside(*close, check=2).stderr
+    assert "close it when it is over, or with --early" in inside(*close, check=2).stderr
     assert "is closed since" in inside(*close, "--early").stdout
 
 
