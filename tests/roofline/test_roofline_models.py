@@ -13,6 +13,8 @@ SMALL = ("num_hidden_layers", "hidden_size", "num_attention_heads", "intermediat
 @pytest.mark.parametrize(
     ("name", "billions", "active"),
     [
+        ("mistral-7b-instruct-v0.3", 7.25, 7.25),
+        ("llama-3.1-405b", 405.85, 405.85),
         ("mixtral-8x7b", 46.7, 12.9),
         ("qwen3-30b-a3b", 30.5, 3.3),
         ("qwen3-235b-a22b", 235.1, 22.2),
@@ -27,6 +29,10 @@ def test_parameters_are_the_published_ones(name: str, billions: float, active: f
     assert spec.params / 1e9 == pytest.approx(billions, abs=0.06)
     heads = spec.params - spec.layer_params
     assert (spec.active_params + heads) / 1e9 == pytest.approx(active, abs=0.06)
+
+
+def test_mistral_has_another_vocabulary_since_its_third_version():
+    assert (model("mistral-7b-instruct-v0.2").vocab, model("mistral-7b-instruct-v0.3").vocab) == (32_000, 32_768)
 
 
 def test_rows_touch_as_many_experts_as_chance_has_it():
