@@ -76,7 +76,8 @@ def step(
     """Predict how long one step takes: reading weights, computing, reading KV, starting kernels, all-reduces.
 
     Constants come from --constants, else from the file that `farebox calibrate` wrote, else with Farebox; a GPU that
-    nobody has measured is marked as uncalibrated. Host time between steps is in it only if it was calibrated.
+    nobody has measured is marked as uncalibrated. Host time between steps is in it only if it was calibrated. Factors
+    of a recorded run (`calibrate --requests`) are told as a line of their own: they are what the engine counts with.
     """
     from ..roofline.configuration import Configuration
     from ..roofline.prediction import step_parts
@@ -161,7 +162,9 @@ class _Known:
     def tell(self) -> None:
         """Say which constants were used."""
         for device, constants in sorted(self._found.items()):
-            click.echo(f"constants of {device}: {constants.origin}", err=True)
+            kernels_only = "; predicted_ms is its kernels, without the factors of a recorded run"
+            told = kernels_only if constants.is_scaled else ""
+            click.echo(f"constants of {device}: {constants.origin}{told}", err=True)
 
 
 def _warn(one: Configuration, kv_tokens: int) -> None:
@@ -194,6 +197,7 @@ def _figures(one: Configuration, parts: StepParts, batch: int, kv_len: int) -> d
         "parts_ms": rounded,
         "engine_ms": round(_engine_ms(one, batch, kv_len), 4),
         "calibrated": replica.origin_constants.origin.is_calibrated,
+        "scaled": replica.origin_constants.is_scaled,
         "constants": str(replica.origin_constants.origin),
     }
 
@@ -204,10 +208,14 @@ def _print(one: Configuration, parts: StepParts, batch: int, kv_len: int) -> Non
     replica, origin = one.replica, one.replica.origin_constants.origin
     place = f"{replica.tp}×{replica.gpu.label}" if replica.tp > 1 else replica.gpu.label
     click.echo(f"{replica.model.name} {replica.weights} on {place}: {one.phase} of {batch} × {kv_len} tokens")
+    engine_ms = _engine_ms(one, batch, kv_len)
     rows = [(name, f"{ms:9.3f} ms", f"{ms / parts.total_ms:4.0%}") for name, ms in _named(parts).items()]
     rows.append(("step", f"{parts.total_ms:9.3f} ms", "" if origin.is_calibrated else str(origin)))
+    if replica.origin_constants.is_scaled:
+        rows[-1] = ("kernels", *rows[-1][1:])
+        rows.append(("step", f"{engine_ms:9.3f} ms", f"×{engine_ms / parts.total_ms:.2f}: as a recorded run took it"))
     print_table(("part", "       time", ""), rows, "")
-    click.echo(f"the engine counts {_engine_ms(one, batch, kv_len):.3f} ms; constants: {origin}", err=True)
+    click.echo(f"the engine counts {engine_ms:.3f} ms; constants: {origin}", err=True)
 
 
 def _named(parts: StepParts) -> dict[str, float]:

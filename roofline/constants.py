@@ -52,6 +52,11 @@ class Constants:
     scales: Scales = field(default_factory=Scales)
     """What a recorded engine took, compared with these kernels."""
 
+    @property
+    def is_scaled(self) -> bool:
+        """Whether a recorded run moved any of the factors."""
+        return self.scales != Scales()
+
 
 def shipped_constants(gpu: str) -> Constants:
     """The constants that come with Farebox; typical ones, marked as uncalibrated, for a GPU without measurements."""
@@ -132,7 +137,7 @@ def _toml(gpu: str, constants: Constants) -> str:
     lines = [f"[{gpu}]", f"step_us = {kernels.step_us:.4g}", f"origin = {_inline(origin)}"]
     lines += [f"matrices.{weights} = {_inline(asdict(rates))}" for weights, rates in kernels.matrices.items()]
     lines += [f"{name} = {_inline(asdict(getattr(kernels, name)))}" for name in ("decode", "prefill", "reduce")]
-    lines += [f"scales = {_inline(asdict(constants.scales))}"] if constants.scales != Scales() else []
+    lines += [f"scales = {_inline(asdict(constants.scales))}"] if constants.is_scaled else []
     return "\n".join(lines) + "\n"
 
 

@@ -3,12 +3,14 @@
 import csv
 import io
 import json
+from dataclasses import replace
 
 import pytest
 
 from farebox.roofline import Replica, gpu, model
-from farebox.roofline.constants import read_constants
+from farebox.roofline.constants import read_constants, shipped_constants, write_constants
 from farebox.roofline.prediction import kernel_times
+from farebox.roofline.scales import Scales
 from farebox.roofline.work import Work
 
 ASKED = ("step", "--gpu", "h100", "--model", "llama-3-70b", "--tp", "4", "--batch", "32", "--kv-len", "1024")
@@ -35,6 +37,23 @@ def test_a_step_and_its_parts(inside):
 def test_a_gpu_without_measurements_is_marked(inside):
     assert "uncalibrated, ±35 %" in inside("step", "--gpu", "l4").stdout
     assert json.loads(inside("step", "--gpu", "l4", "--json").stdout)["calibrated"] is False
+
+
+def test_factors_of_a_recorded_run_are_a_line_of_the_table(inside, tmp_path):
+    scaled = replace(shipped_constants("h100_sxm"), scales=Scales(weights=1.2, overhead=1.5))
+    write_constants(tmp_path / "run.toml", "h100_sxm", scaled)
+    own = (*ASKED, "--constants", "run.toml")
+    plain, figures = (json.loads(inside(*asked, "--json").stdout) for asked in (ASKED, own))
+    assert (plain["scaled"], figures["scaled"]) == (False, True)
+    assert figures["predicted_ms"] == plain["predicted_ms"]
+    assert figures["engine_ms"] > 1.1 * plain["engine_ms"]
+    page = inside(*own).stdout
+    factor = figures["engine_ms"] / figures["predicted_ms"]
+    assert f"{figures['engine_ms']:.3f} ms  ×{factor:.2f}: as a recorded run took it" in page
+    assert "recorded run" not in inside(*ASKED).stdout
+    (tmp_path / "one.csv").write_text(f"{HEAD}\nh100,llama-3-8b,bf16,1,decode,8,8,1024\n")
+    told = inside("step", "--csv", "one.csv", "--constants", "run.toml").stderr
+    assert "without the factors of a recorded run" in told
 
 
 def test_what_does_not_fit_is_told_and_what_cannot_be_is_refused(inside):
