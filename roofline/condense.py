@@ -17,6 +17,8 @@ TYPICAL_CONTEXT = 1024
 """Context at which the fixed time of decode attention is taken, in tokens."""
 SETUP_CONTEXT = 2 * TYPICAL_CONTEXT
 """Context over which what a sequence reads beyond its own tokens is spread."""
+FEW_ROWS = 2
+"""Rows at which starting kernels is taken: between one, for which it may take longer, and many."""
 SEVERAL_ROWS = 512
 """Rows over which r is taken."""
 MANY_ROWS = 4096
@@ -32,8 +34,8 @@ def step_model(replica: Replica) -> StepModel:
     model, tp, kernels, peaks = replica.model, replica.tp, replica.kernels, replica.peaks("bf16")
     attention_flops = kernels.prefill.compute * peaks.attention_flops * tp
     attn_pair = model.flops_pair / attention_flops
-    parts = step_parts(replica, Work.decode(1, TYPICAL_CONTEXT))
-    overhead = (parts.overhead_ms + parts.allreduce_ms) / 1e3
+    one, few = (step_parts(replica, Work.decode(seqs, TYPICAL_CONTEXT)) for seqs in (1, FEW_ROWS))
+    overhead = (few.overhead_ms + one.allreduce_ms) / 1e3
     row_comm = (_talk_s(replica, SEVERAL_ROWS) - _talk_s(replica, 1)) / (SEVERAL_ROWS - 1)
     prompt = Work.prefill(1, MANY_ROWS)
     row = (kernel_times(replica, prompt).total - overhead - attn_pair * prompt.prompt_pairs) / MANY_ROWS - row_comm

@@ -7,7 +7,7 @@ may be numbers or arrays of them (float64[n]); all times are seconds.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import log2
+from math import inf, log2
 from typing import Any, NamedTuple
 
 from .matrix import Matrix
@@ -41,7 +41,8 @@ class MatrixRates:
     """Matrix products: µs to start one, shares of peak bandwidth and arithmetic, and how they go over into each other.
 
     `blend` is the exponent of the sum of both times: the higher, the sharper the ridge. `growth` is the exponent by
-    which arithmetic gets faster with more rows (below 0: slower, as clocks sag).
+    which arithmetic gets faster with more rows (below 0: slower, as clocks sag). `single_us` is what starting takes
+    longer for one row, and a quarter of it for two: kernels that are made for tiles of rows (fp8 on Blackwell) do.
     """
 
     launch_us: float
@@ -49,10 +50,12 @@ class MatrixRates:
     compute: float
     blend: float
     growth: float
+    single_us: float = 0.0
 
-    def launch(self, matrices: tuple[Matrix, ...]) -> float:
-        """Fixed time of multiplying with all of them."""
-        return sum(matrix.copies for matrix in matrices) * self.launch_us * 1e-6
+    def launch(self, matrices: tuple[Matrix, ...], rows: Any = inf) -> Any:
+        """Fixed time of multiplying `rows` rows with all of them."""
+        each = self.launch_us + self.single_us / rows**2
+        return sum(matrix.copies for matrix in matrices) * each * 1e-6
 
     def stream(self, matrix: Matrix, rows: Any, number_bytes: float, peaks: Peaks) -> Any:
         """Time to read the weights that `rows` rows need."""
@@ -62,7 +65,7 @@ class MatrixRates:
     def time(self, matrices: tuple[Matrix, ...], rows: Any, number_bytes: float, peaks: Peaks) -> Any:
         """Time of multiplying `rows` rows with all of them, the fixed part included."""
         growth = (rows / BLEND_ROWS) ** self.growth
-        total: Any = self.launch(matrices)
+        total: Any = self.launch(matrices, rows)
         for matrix in matrices:
             moved = ACTIVATION_PASSES * ACTIVATION_BYTES * matrix.copies * matrix.chosen * rows
             moved = moved * (matrix.out + matrix.inner) / (self.bandwidth * peaks.bandwidth)
@@ -121,7 +124,7 @@ class PrefillRates:
 
 @dataclass(frozen=True, slots=True)
 class ReduceRates:
-    """One all-reduce over NVLink or PCIe, by the faster of two kernels up to `limit_mb`, by a ring above it.
+    """One all-reduce over NVLink or PCIe: by the fastest of three ways up to `limit_mb`, by a ring above it.
 
     One-stage: every GPU reads all others' messages, `one_us` + (tp − 1)·bytes. Two-stage: 2·(tp − 1)/tp·bytes after
     `two_us`; both at `gbps` (GB/s per GPU). Ring: the same traffic after `ring_us`, at `ring_gbps`.
@@ -139,12 +142,10 @@ class ReduceRates:
         if tp == 1:
             return size * 0.0
         traffic = 2 * (tp - 1) / tp * size
-        near = _least(
-            self.one_us * 1e-6 + (tp - 1) * size / (self.gbps * 1e9),
-            self.two_us * 1e-6 + traffic / (self.gbps * 1e9),
-        )
+        one = self.one_us * 1e-6 + (tp - 1) * size / (self.gbps * 1e9)
+        two = self.two_us * 1e-6 + traffic / (self.gbps * 1e9)
         ring = self.ring_us * 1e-6 + traffic / (self.ring_gbps * 1e9)
-        return _either(size <= self.limit_mb * 1e6, near, ring)
+        return _either(size <= self.limit_mb * 1e6, _least(_least(one, two), ring), ring)
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,7 +76,7 @@ def step_parts(replica: Replica, work: Work) -> StepParts:
         for matrix in model.matrices(tp)
     )
     weights += plain.stream(model.head(tp), work.sampled, ACTIVATION_BYTES, replica.peaks("bf16"))
-    kernel_starts = rates.launch(model.matrices(tp)) + plain.launch((model.head(tp),))
+    kernel_starts = rates.launch(model.matrices(tp), work.rows) + plain.launch((model.head(tp),), work.sampled)
     kernel_starts += model.layers * ELEMENT_US * 1e-6 + _attention_fixed(replica, work)
     kv = _decode_reads(replica, work)
     compute = times.total - weights - kernel_starts - kv - times.allreduce - times.host

@@ -24,6 +24,7 @@ BELIEFS = {
     "matrices.compute": Belief(0.4),
     "matrices.blend": Belief(0.5),
     "matrices.growth": Belief(0.06, linear=True),
+    "matrices.single_us": Belief(2.0),
     "decode.launch_us": Belief(0.5),
     "decode.doubling_us": Belief(0.7),
     "decode.bandwidth": Belief(0.25),

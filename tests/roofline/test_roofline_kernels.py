@@ -1,5 +1,7 @@
 """Predicted steps: parts that add up, and more work that never takes less time."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,7 +9,7 @@ from hypothesis import strategies as st
 
 from farebox.roofline import UNITS_PER_NS, Replica, StepModel, gpu, model
 from farebox.roofline.configuration import Configuration
-from farebox.roofline.constants import UNCALIBRATED
+from farebox.roofline.constants import UNCALIBRATED, shipped_constants
 from farebox.roofline.prediction import kernel_times, step_parts
 from farebox.roofline.step_model import stream_lines
 from farebox.roofline.work import Work
@@ -20,6 +22,22 @@ replicas = st.builds(
     st.sampled_from(("bf16", "fp8", "int8", "int4")),
     st.sampled_from((1, 2, 4, 8)),
 )
+
+
+def without_few_rows(replica: Replica) -> Replica:
+    """The same replica, but starting a matrix product takes as long for one row as for many."""
+    constants = replica.origin_constants
+    matrices = {name: replace(rates, single_us=0.0) for name, rates in constants.kernels.matrices.items()}
+    return replace(replica, constants=replace(constants, kernels=replace(constants.kernels, matrices=matrices)))
+
+
+def without_cache(replica: Replica) -> Replica:
+    """The same replica, but KV is always read from memory."""
+    constants = replica.origin_constants
+    cold = replace(constants.kernels, decode=replace(constants.kernels.decode, cache_mb=0.0))
+    return replace(replica, constants=replace(constants, kernels=cold))
+
+
 FEW = settings(max_examples=40, deadline=None)
 batches, contexts = st.integers(1, 512), st.integers(1, 32_768)
 
@@ -38,6 +56,9 @@ def test_parts_are_positive_and_sum_to_the_kernels(replica, batch, context, deco
 @settings(FEW)
 @given(replicas, batches, contexts, st.integers(1, 4096))
 def test_more_riders_longer_contexts_and_larger_prompts_take_no_less(replica, batch, context, more):
+    """Apart from what starting kernels takes longer for a few rows than for many."""
+    replica = without_few_rows(replica)
+
     def decode(n: int, tokens: int) -> float:
         return kernel_times(replica, Work.decode(n, tokens)).total
 
@@ -57,6 +78,40 @@ def test_a_decode_of_one_reads_its_weights_no_faster_than_the_datasheet_says(rep
     parts = step_parts(replica, Work.decode(1, 1024))
     if replica.model.experts is None:
         assert parts.weights_ms > peak_ms
+
+
+def test_one_row_takes_longer_to_start_than_sixteen_in_fp8_on_a_b200():
+    """As measured on Llama-3-8B: 4.0 ms of matrix products for one row, 2.1 to 3.0 for 2 to 64."""
+    linear = [
+        kernel_times(Replica(gpu("b200"), model("llama-3-8b"), "fp8"), Work.decode(rows, 1024)).linear * 1e3
+        for rows in (1, 2, 16, 64)
+    ]
+    assert linear[0] == pytest.approx(3.97, rel=0.1)
+    assert all(2.0 < ms < 3.0 for ms in linear[1:])
+    parts = step_parts(Replica(gpu("b200"), model("llama-3-8b"), "fp8"), Work.decode(1, 1024))
+    assert parts.overhead_ms > parts.total_ms / 2
+
+
+@pytest.mark.parametrize("name", GPUS)
+def test_a_larger_message_and_more_gpus_make_no_faster_all_reduce(name):
+    reduce = shipped_constants(gpu(name).name).kernels.reduce
+    sizes = np.geomspace(1e3, 1e9, 400)
+    times = np.stack([reduce.time(sizes, tp) for tp in (2, 4, 8)])
+    assert (np.diff(times, axis=1) >= 0).all()
+    assert (np.diff(times, axis=0) >= 0).all()
+    assert reduce.time(1e6, 1) == 0
+
+
+@pytest.mark.parametrize(
+    ("kib", "measured_us"),
+    [(4, (3.9, 3.7, 5.7)), (512, (12.5, 20.2, 22.1)), (1024, (19.9, 31.1, 33.8))],
+)
+def test_two_and_eight_gpus_reduce_as_measured_though_fitted_to_four(kib, measured_us):
+    """SGLang's custom all-reduce on H100s with 2, 4 and 8 GPUs, as its pull request 2904 reports it: the ratios."""
+    reduce = shipped_constants("h100_sxm").kernels.reduce
+    two, four, eight = (reduce.time(kib * 1024, tp) for tp in (2, 4, 8))
+    assert two / four == pytest.approx(measured_us[0] / measured_us[1], rel=0.1)
+    assert eight / four == pytest.approx(measured_us[2] / measured_us[1], rel=0.4 if kib < 64 else 0.1)
 
 
 def test_a_chunk_reads_what_stands_before_it():
@@ -133,7 +188,8 @@ def test_lines_through_a_concave_stream_meet_its_points(dense, experts, number):
     st.sampled_from((1024, 2048, 4096)),
 )
 def test_an_engine_counts_a_step_nearly_as_long_as_its_kernels_take(device, spec, weights, tp, batch, context):
-    replica = Replica(device, spec, weights, tp)
+    """It reads all KV from memory, and starts kernels in the same time for any number of rows."""
+    replica = without_cache(without_few_rows(Replica(device, spec, weights, tp)))
     constants = replica.step_model()
     engine_s = constants.step(batch, batch * constants.attention(1, context - 1)) / UNITS_PER_NS / 1e9
     assert engine_s == pytest.approx(kernel_times(replica, Work.decode(batch, context)).total, rel=0.25)
