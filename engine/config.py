@@ -41,7 +41,7 @@ class EngineConfig:
     step_model: StepModel
     mode: Mode = "continuous"
     scheduling_policy: Policy = "fcfs"
-    """fcfs: first come, first served within a tier, the newest rider is put off. priority: by rank in both."""
+    """fcfs: first come, first served within a tier; the newest batch rider is put off first. priority: by rank."""
     max_num_seqs: int = 256
     """Seats: the most sequences in one step."""
     max_num_batched_tokens: int = 8192

@@ -109,6 +109,12 @@ class Decoders:
         """Output tokens of a sequence so far, whether it decodes here or not."""
         return seq.num_output + (self.step - seq.joined_step if seq.decoding_in is self else 0)
 
+    def blocks(self, seq: Sequence) -> int:
+        """KV blocks of a sequence, with those of the coming step's row if it decodes here."""
+        if seq.decoding_in is not self:
+            return seq.blocks
+        return -(-(seq.num_computed + self.step - seq.joined_step + 1) // self._block_size)
+
     def allocate(self, steps: int = 1) -> int:
         """Hand the blocks of the coming steps to those who need one; returns how many."""
         blocks = self._crossed(self._crossings, self.seqs, steps)

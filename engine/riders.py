@@ -33,6 +33,15 @@ class Chunk(NamedTuple):
         return self.accepted + 1 if self.completes and self.seq.target else 0
 
 
+class Rest(NamedTuple):
+    """What a step would be like without some of the riders."""
+
+    rows: int
+    """The most rows that the others can use."""
+    free: int
+    """KV blocks that would be left, if the riders who are gone shared none."""
+
+
 class Riders:
     """The sequences on board, in the order in which they boarded: those that decode, and those that still prefill.
 
@@ -48,6 +57,7 @@ class Riders:
         self.finished: dict[str, Sequence] = {}
         """Those whose last row is on its way: they compute nothing more, and keep their seats until it is back."""
         self._fast: dict[str, Sequence] = {}
+        self._batch: dict[str, Sequence] = {}
         self._boardings = 0
 
     def __len__(self) -> int:
@@ -58,8 +68,9 @@ class Riders:
 
     @property
     def newest(self) -> Sequence:
-        """Who boarded last."""
-        return self.running[next(reversed(self.running))]
+        """Who boarded last: of the tier `batch`, which rides in what is left, if any of it is on board."""
+        lane = self._batch or self.running
+        return lane[next(reversed(lane))]
 
     @property
     def last(self) -> Sequence:
@@ -71,6 +82,11 @@ class Riders:
         """The fast request that has been on board longest; None: there is none."""
         return next(iter(self._fast.values()), None)
 
+    @property
+    def batch(self) -> list[Sequence]:
+        """Those of the tier `batch`, in the order in which they boarded."""
+        return list(self._batch.values())
+
     def board(self, seq: Sequence) -> None:
         """Give a sequence a seat."""
         self._boardings += 1
@@ -79,6 +95,8 @@ class Riders:
         self.prefilling.append(seq)
         if seq.arrival.tier == "fast":
             self._fast[seq.request_id] = seq
+        elif seq.arrival.tier == "batch":
+            self._batch[seq.request_id] = seq
 
     def leave(self, seq: Sequence) -> None:
         """Free a sequence's seat and its KV blocks."""
@@ -140,6 +158,15 @@ class Riders:
         hits = self.pool.hits(seq.prefix, self._most_hits(seq))
         return self.pool.blocks_for(seq.num_tokens) - hits.held
 
+    def without(self, seqs: list[Sequence], chunks: list[Chunk]) -> Rest:
+        """What the coming step would be like without some of the riders; `chunks` are those of all who prefill."""
+        gone = {seq.request_id for seq in seqs}
+        rows = self.decoders.seqs - sum(seq.decoding_in is not None for seq in seqs)
+        rows += sum(s.num_tokens - s.num_computed + s.drafts for s in self.prefilling if s.request_id not in gone)
+        blocks = sum(self.decoders.blocks(seq) for seq in seqs)
+        blocks += sum(self._growth(chunk) for chunk in chunks if chunk.seq.request_id in gone)
+        return Rest(rows, self.pool.free - self.blocks_needed(chunks) + blocks)
+
     def allocate_decodes(self) -> None:
         """Allocate the blocks of every decoder's next row."""
         self.pool.allocate(self.decoders.allocate())
@@ -172,6 +199,7 @@ class Riders:
     def _give_up_seat(self, seq: Sequence) -> None:
         del self.running[seq.request_id]
         self._fast.pop(seq.request_id, None)
+        self._batch.pop(seq.request_id, None)
         if self.finished.pop(seq.request_id, None) is None:
             self._stop_computing(seq)
 

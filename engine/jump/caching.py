@@ -65,12 +65,15 @@ class CachingJumpEngine(JumpEngine):
         self._own = own
 
     def _fits(self, request: int, taken: int) -> bool:
-        """See `JumpEngine`. Blocks that others hold are not needed again; `taken` ones are allotted already."""
+        """See `JumpEngine`. The `taken` ones are allotted already."""
         if self._full_blocks + self.inflow.blocks[request] <= self._blocks:
             return True
-        tokens = self._tokens(request)
-        hits = self._pool.hits(self._prefix(request), (tokens - 1) // self._block_size)
-        return self._lack(self._step + 1) - (-tokens // self._block_size) - hits.held <= 0
+        return self._lack(self._step + 1) + self._needed(request) <= 0
+
+    def _needed(self, request: int) -> int:
+        """See `JumpEngine`. Blocks that others hold are there already."""
+        most = (self._tokens(request) - 1) // self._block_size
+        return super()._needed(request) - self._pool.hits(self._prefix(request), most).held
 
     def _partial_blocks(self) -> int:
         """Those of them that it has not got yet."""

@@ -12,7 +12,7 @@ from ...roofline.step_model import UNIT_BITS
 from ..arrival import Arrival
 from ..config import EngineConfig
 from .decodes import RIDE, RIDE_BITS, Decodes
-from .inflow import NEVER, Inflow
+from .inflow import BATCH, FAST, NEVER, STANDARD, Inflow
 from .log import BOARDS, COMPLETES, ENDS, Ending, Log, Segment
 from .queue import Queue
 
@@ -234,10 +234,13 @@ class JumpEngine:
 
     def _blocked_until_ns(self) -> int:
         """When something may come that ends a leap although somebody waits; now: the head of the queue boards."""
-        head = self._queue.head()
+        head, inflow = self._queue.head(), self.inflow
+        lane = inflow.lane[head]
+        if inflow.displaces and self._yielding(head):
+            return self._now_ns
         if self._on_board >= self._seats:
-            return self.inflow.overtaking_ns(0)
-        return self._now_ns if self._fits(head, 0) else self.inflow.overtaking_ns(self.inflow.lane[head])
+            return inflow.overtaking_ns(min(lane, STANDARD) if inflow.displaces else FAST)
+        return self._now_ns if self._fits(head, 0) else inflow.overtaking_ns(lane)
 
     @property
     def _on_board(self) -> int:
@@ -247,8 +250,11 @@ class JumpEngine:
         """Whether all its tokens fit beside the coming step's decode rows and `taken` blocks of others."""
         if self._full_blocks + self.inflow.blocks[request] <= self._blocks:
             return True
-        needed = -(-self._tokens(request) // self._block_size)
-        return self._lack(self._step + 1) + taken + needed <= 0
+        return self._lack(self._step + 1) + taken + self._needed(request) <= 0
+
+    def _needed(self, request: int) -> int:
+        """KV blocks that all its tokens take when it boards."""
+        return -(-self._tokens(request) // self._block_size)
 
     def _tokens(self, request: int) -> int:
         """Tokens of a request that does not decode, prompt and output."""
@@ -293,8 +299,10 @@ class JumpEngine:
 
     def _schedule(self) -> list[tuple[int, int, int, int, int]]:
         """Chunks of the coming step: request, rows, tokens computed before, tokens it has, flags."""
+        queue, inflow, pasts = self._queue, self.inflow, self._pasts
         admit = self._full_blocks <= self._blocks or not self._make_room()
-        queue, inflow, pasts, seats = self._queue, self.inflow, self._pasts, self._seats - self._decodes.n
+        fast_only = admit and inflow.displaces and queue.size > 0 and self._make_way()
+        seats = self._seats - self._decodes.n
         budget = self._token_budget - self._decodes.n
         chunks: list[tuple[int, int, int, int, int]] = []
         taken = 0
@@ -309,7 +317,7 @@ class JumpEngine:
             taken = -(-(computed + rows) // self._block_size)
         while admit and budget and queue.size and len(chunks) < seats:
             request = queue.head()
-            if not self._fits(request, taken):
+            if (fast_only and inflow.lane[request] != FAST) or not self._fits(request, taken):
                 break
             queue.pop(inflow.lane[request])
             self._full_blocks += inflow.blocks[request]
@@ -368,24 +376,80 @@ class JumpEngine:
         self._log.chunks += (step - 1, request, rows, before, past.high_water, flags)
 
     def _make_room(self) -> int:
-        """Preempt those who boarded last until the others' next rows fit into the KV cache; returns how many."""
+        """Preempt riders until the others' next rows fit into the KV cache; returns how many."""
         preempted = 0
         while self._lack(self._step + 1) + self._partial_blocks() > 0:
-            number = None if self._partial is not None else next(reversed(self._decodes.rides))
-            request = self._partial.request if self._partial is not None else self._decodes.rides[number or 0][0]
-            self._pasts[request] = self._get_off(number, comes_back=True)
-            self._queue.put_back(request, self.inflow.lane[request])
-            self._log.preempted += (self._step, request)
+            batch = self._batch_riders() if self.inflow.has_batch else []
+            newest = None if self._partial is not None else next(reversed(self._decodes.rides))
+            self._put_off(batch[-1] if batch else newest)
             preempted += 1
         return preempted
 
-    def _partial_blocks(self) -> int:
-        """KV blocks that whoever prefills has after its next chunk."""
+    def _make_way(self) -> bool:
+        """Preempt batch riders until the fast request at the head of the queue can board; whether there were any."""
+        head = self._queue.head()
+        yielding = self._yielding(head)
+        riders = len(yielding)
+        while yielding and not self._has_room(head):
+            self._put_off(yielding.pop())
+        return len(yielding) < riders
+
+    def _yielding(self, head: int) -> list[int | None]:
+        """Batch riders without whom a fast `head` of the queue could board, the first to go last; nobody if it can't.
+
+        By the numbers of their rides; None is whoever prefills.
+        """
+        if self.inflow.lane[head] != FAST or not (batch := self._batch_riders()):
+            return []
+        rides, end = self._decodes.rides, self._partial_end()
+        rows, blocks = self._decodes.n - len(batch), 0
+        if None in batch:
+            rows += 1
+        elif self._partial is not None:
+            rows += self._tokens(self._partial.request) - self._partial.computed
+        for number in batch:
+            tokens = end if number is None else self._step - rides[number][2]
+            blocks -= -tokens // self._block_size
+        return batch if rows < self._token_budget and self._lack_beside_all(head) <= blocks else []
+
+    def _batch_riders(self) -> list[int | None]:
+        """Those of the tier `batch` by the numbers of their rides, in the order of boarding; None: whoever prefills."""
+        lane = self.inflow.lane
+        riders: list[int | None] = [n for n, ride in self._decodes.rides.items() if lane[ride[0]] == BATCH]
+        if self._partial is not None and lane[self._partial.request] == BATCH:
+            riders.append(None)
+        return riders
+
+    def _has_room(self, request: int) -> bool:
+        """Whether there is a seat, a row and KV blocks for it beside the coming rows of all who ride."""
+        computed = self._partial.computed if self._partial is not None else 0
+        rows = self._decodes.n + self._partial_end() - computed
+        return self._on_board < self._seats and rows < self._token_budget and self._lack_beside_all(request) <= 0
+
+    def _lack_beside_all(self, request: int) -> int:
+        """KV blocks that are missing for all its tokens beside the coming rows of all who ride; ≤ 0: none."""
+        return self._lack(self._step + 1) + self._partial_blocks() + self._needed(request)
+
+    def _put_off(self, number: int | None) -> None:
+        """Preempt a rider, by the number of its ride, or whoever prefills."""
+        if number is None and self._partial is not None:
+            request = self._partial.request
+        else:
+            request = self._decodes.rides[number or 0][0]
+        self._pasts[request] = self._get_off(number, comes_back=True)
+        self._queue.put_back(request, self.inflow.lane[request])
+        self._log.preempted += (self._step, request)
+
+    def _partial_end(self) -> int:
+        """Tokens of whoever prefills that are computed after its next chunk."""
         if self._partial is None:
             return 0
         request, computed = self._partial
-        budget = self._token_budget - self._decodes.n
-        return -(-min(self._tokens(request), computed + budget) // self._block_size)
+        return min(self._tokens(request), computed + self._token_budget - self._decodes.n)
+
+    def _partial_blocks(self) -> int:
+        """KV blocks that whoever prefills has after its next chunk."""
+        return -(-self._partial_end() // self._block_size)
 
     def _get_off(self, number: int | None, *, comes_back: bool) -> Past:
         """Take a rider off the batch, by the number of its ride, or whoever prefills; returns what it has done."""

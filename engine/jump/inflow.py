@@ -15,6 +15,7 @@ from .chunks import attention
 
 LANES: dict[Tier, int] = {tier: rank - min(TIER_RANKS.values()) for tier, rank in TIER_RANKS.items()}
 """Who waits in front of whom."""
+FAST, STANDARD, BATCH = LANES["fast"], LANES["standard"], LANES["batch"]
 NEVER = LATEST_NS << 1
 UNLIMITED = -1
 _BLOCK = 4096
@@ -50,6 +51,8 @@ class Inflow:
         """When those clients hang up who lose patience, UTC."""
         self.groups: dict[tuple[str, Tier], int] = {}
         """Tenant and tier of each group."""
+        self.has_batch = self.displaces = False
+        """Whether there are requests of the tier `batch`, and fast ones too for which these are put off."""
         self.taken = 0
         """How many have been taken; the next one's number."""
         self.next_ns = NEVER
@@ -119,6 +122,8 @@ class Inflow:
         self.attention.extend(
             attention(self._model, np.array(prompts, np.int64), np.zeros(len(block), np.int64)).tolist()
         )
+        known = {tier for _, tier in groups}
+        self.has_batch, self.displaces = "batch" in known, known >= {"batch", "fast"}
         lanes = [LANES[tier] for tier in tiers]
         self.lane.extend(lanes)
         self.group.extend([groups[group] for group in zip(tenants, tiers, strict=True)])

@@ -208,15 +208,18 @@ class ReferenceEngine:
 
     def victim(self) -> _Seq:
         if self.c.scheduling_policy == "fcfs":
-            return self.running[-1]
+            return ([s for s in self.running if s.arrival.tier == "batch"] or self.running)[-1]
         return max(self.running, key=lambda s: (self.rank(s), s.number))
 
     def schedule_continuous(self, now: int):
         budget, rows, preemptions = self.c.max_num_batched_tokens, [], 0
         at_once = self.c.scheduling_policy == "priority" or self.c.speculation is not None
+        at_once = at_once or any(s.arrival.tier == "batch" for s in self.running)
         while at_once and self.shortage() > 0:  # plain fcfs does it one by one below, as vLLM does: it is the same
             self.put_off(self.victim())
             preemptions += 1
+        fast_only = not preemptions and self.make_way()
+        preemptions += fast_only
         index = 0
         while index < len(self.running) and budget:
             seq = self.running[index]
@@ -235,13 +238,15 @@ class ReferenceEngine:
                 continue
             break
         held_by = None
-        while not preemptions and self.waiting and budget and len(self.running) < self.seats:
+        while (fast_only or not preemptions) and self.waiting and budget and len(self.running) < self.seats:
             seq = self.next_waiting()
-            if self.blocks(seq.tokens) - sum(bool(b.owners) for b in self.cache.hits(seq)) > self.free:
+            if self.needs(seq) > self.free:
                 break
             fast = [s for s in self.running if s.arrival.tier == "fast"]
             if self.c.fast_cap is not None and fast and len(self.running) >= self.c.fast_cap:
                 held_by = fast[0].arrival.tenant_id
+                break
+            if fast_only and seq.arrival.tier != "fast":
                 break
             self.waiting.remove(seq)
             self.running.append(seq)
@@ -266,13 +271,47 @@ class ReferenceEngine:
 
     def shortage(self) -> int:
         """Blocks that the next rows of all who ride need beyond those free."""
-        budget, need = self.c.max_num_batched_tokens, -self.free
+        return sum(more for _, more in self.wishes()) - self.free
+
+    def wishes(self) -> list[tuple[int, int]]:
+        """Rows and further blocks of all who ride in the coming step."""
+        budget, wishes = self.c.max_num_batched_tokens, []
         for number, seq in enumerate(self.running):
             n = min(seq.tokens - seq.computed, budget)
             n += self.drafts(seq, n, budget, self.running[number + 1 :])
-            need += max(0, self.blocks(seq.computed + n) - len(seq.blocks))
+            wishes.append((n, max(0, self.blocks(seq.computed + n) - len(seq.blocks))))
             budget -= n
-        return need
+        return wishes
+
+    def make_way(self) -> int:
+        """Put batch riders off for a fast request that is next, if that is of any use; returns how many."""
+        if not self.waiting or (head := self.next_waiting()).arrival.tier != "fast":
+            return 0
+        fast_rides = any(s.arrival.tier == "fast" for s in self.running)
+        if self.c.fast_cap is not None and fast_rides and len(self.running) >= self.c.fast_cap:
+            return 0
+        going = [s for s in self.running if s.arrival.tier == "batch" and self.rank(s) > self.rank(head)]
+        if self.c.scheduling_policy == "priority":
+            going.sort(key=lambda s: (self.rank(s), s.number))
+        staying = [s for s in self.running if s not in going]
+        rows = sum(s.tokens - s.computed + s.drafts for s in staying)
+        theirs = sum(
+            len(s.blocks) + more for s, (_, more) in zip(self.running, self.wishes(), strict=True) if s in going
+        )
+        if rows >= self.c.max_num_batched_tokens or self.needs(head) > theirs - self.shortage():
+            return 0
+        count = len(going)
+        while going:
+            rows = sum(n for n, _ in self.wishes())
+            seat_and_row = len(self.running) < self.seats and rows < self.c.max_num_batched_tokens
+            if seat_and_row and self.needs(head) <= -self.shortage():
+                break
+            self.put_off(going.pop())
+        return count - len(going)
+
+    def needs(self, seq: _Seq) -> int:
+        """Free blocks that it takes to board with all its tokens."""
+        return self.blocks(seq.tokens) - sum(bool(b.owners) for b in self.cache.hits(seq))
 
     def put_off(self, seq: _Seq) -> None:
         self.running.remove(seq)

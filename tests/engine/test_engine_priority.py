@@ -20,13 +20,9 @@ def test_fcfs_minds_no_priority(kit):
 
 
 def test_out_of_blocks_the_worst_rank_is_put_off_though_it_came_first(kit):
-    arrivals = [kit.arrival(1, prompt=31, output=20, tier="batch"), kit.arrival(2, prompt=31, output=20)]
-    for policy, put_off in (("fcfs", "a-1"), ("priority", "a-1")):
-        tape = kit.serve(kit.config(scheduling_policy=policy, kv_blocks=5), arrivals)
-        assert {r.request_id: r.preemptions for r in tape.requests}[put_off] == 1
-    late = [arrivals[0], kit.arrival(2, at_ms=1, prompt=31, output=20)]
-    newest = kit.serve(kit.config(kv_blocks=5), late)
-    worst = kit.serve(kit.config(scheduling_policy="priority", kv_blocks=5), late)
+    arrivals = [kit.arrival(n, at_ms=n, prompt=31, output=20, priority=-n) for n in (1, 2)]
+    newest = kit.serve(kit.config(kv_blocks=5), arrivals)
+    worst = kit.serve(kit.config(scheduling_policy="priority", kv_blocks=5), arrivals)
     assert {r.request_id: r.preemptions for r in newest.requests} == {"a-1": 0, "a-2": 1}
     assert {r.request_id: r.preemptions for r in worst.requests} == {"a-1": 1, "a-2": 0}
 
