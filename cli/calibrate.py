@@ -13,6 +13,7 @@ import click
 
 from .calibrate_run import calibrate_requests, run_options
 from .options import json_option
+from .table_text import table_text
 
 if TYPE_CHECKING:
     from ..roofline.calibration.fit import Fit
@@ -149,7 +150,7 @@ def _timings(source: Path) -> tuple[list[Timing], list[str]]:
             return recorded_timings(store)
     from ..roofline.calibration.table import read_table
 
-    with source.open(encoding="utf-8-sig", newline="") as lines:
+    with table_text(source) as lines:
         return read_table(lines, str(source))
 
 

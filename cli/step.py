@@ -12,6 +12,7 @@ import click
 
 from .options import constants_option, json_option, kv_cache_option
 from .replicas import find_replica
+from .table_text import table_text
 
 if TYPE_CHECKING:
     from ..roofline.configuration import Configuration
@@ -48,9 +49,11 @@ MOST_SHOWN = 20
 )
 @kv_cache_option
 @click.option("--phase", type=click.Choice(["decode", "prefill"]), default="decode", show_default=True)
-@click.option("--batch", type=click.IntRange(1), default=1, show_default=True, help="Sequences in the step.")
-@click.option("--kv-len", type=click.IntRange(1), default=1024, show_default=True, help="Context of each, in tokens.")
-@click.option("--tokens", type=click.IntRange(1), help="Rows in all.  [default: one each, or whole prompts]")
+@click.option("--batch", type=click.IntRange(1, 2**31), default=1, show_default=True, help="Sequences in the step.")
+@click.option(
+    "--kv-len", type=click.IntRange(1, 2**31), default=1024, show_default=True, help="Context of each, in tokens."
+)
+@click.option("--tokens", type=click.IntRange(1, 2**31), help="Rows in all.  [default: one each, or whole prompts]")
 @click.option(
     "--csv",
     "file",
@@ -103,7 +106,7 @@ def _predict_file(file: Path, constants: Path | None) -> None:
     from ..roofline.configuration import REQUIRED, Configuration
     from ..roofline.prediction import kernel_times
 
-    with click.open_file(str(file), encoding="utf-8-sig") as lines:
+    with table_text(file) as lines:
         reader = csv.DictReader(lines, restkey="_more", restval="")
         head = list(reader.fieldnames or ())
         missing = [name for name in REQUIRED if name not in head]

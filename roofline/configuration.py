@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
 from typing import NamedTuple
 
 from .constants import Constants
@@ -14,6 +15,8 @@ from .work import Work
 
 REQUIRED = ("gpu", "model", "weights", "tp", "phase", "batch_size", "tokens", "kv_len")
 PHASES = ("prefill", "decode")
+MOST = 2**31
+"""No step has more sequences, rows or context: the engine's flags end there too."""
 
 
 class Configuration(NamedTuple):
@@ -54,13 +57,19 @@ class Configuration(NamedTuple):
         texts = {name: (row[name] or "").strip() for name in REQUIRED}
         device = gpu(texts["gpu"])
         own = (constants or {}).get(device.name)
-        replica = Replica(device, model(texts["model"]), texts["weights"], _whole("tp", texts), constants=own)
+        weights = texts["weights"].lower()
+        replica = Replica(device, model(texts["model"]), weights, _whole("tp", texts), constants=own)
         numbers = (_whole(name, texts) for name in ("batch_size", "tokens", "kv_len"))
-        return cls.of(replica, texts["phase"], *numbers)
+        return cls.of(replica, texts["phase"].lower(), *numbers)
 
 
 def _whole(name: str, texts: Mapping[str, str]) -> int:
+    """A whole number, also as "4.0": pandas writes a column so that misses a value somewhere."""
+    text = texts[name]
     try:
-        return int(texts[name])
-    except ValueError:
-        raise SpecError(f'{name} is "{texts[name]}"; it must be a whole number') from None
+        value = Decimal(text)
+        if value.is_finite() and value == value.to_integral_value() and abs(value) <= MOST:
+            return int(value)
+    except InvalidOperation:
+        pass
+    raise SpecError(f'{name} is "{text}"; it must be a whole number up to {MOST:,}')

@@ -55,6 +55,12 @@ class Replica:
         resident = self.model.resident_bytes(self.weights)
         blocks = (self._usable - resident - activations) // self.block_bytes(block_size)
         if blocks < 2:
+            if activations > self._usable - resident > 0:
+                raise SpecError(
+                    f"{max_num_batched_tokens} rows in a step take {_gb(activations)} beside the weights of "
+                    f"{self.model.name}, and {self.tp}×{self.gpu.label} have {_gb(self._usable - resident)} left for "
+                    "them and the KV cache; compute fewer rows at a time (--max-num-batched-tokens)"
+                )
             raise SpecError(
                 f"{self.model.name} does not fit: its {self.weights} weights take {_gb(resident)}, and "
                 f"{self.tp}×{self.gpu.label} offer {_gb(self._usable)} for weights and KV cache; {self._way_out()}"

@@ -60,5 +60,5 @@ def _ms(row: dict[str, str | None], column: str) -> float | None:
     except ValueError:
         value = -1.0
     if not 0 <= value < 1e9:
-        raise SpecError(f'{column} is "{text}"; it must be milliseconds of zero or more')
+        raise SpecError(f'{column} is "{text}"; it must be milliseconds from zero to 1e9')
     return value

@@ -94,6 +94,29 @@ def test_a_file_without_a_row_that_can_be_predicted_is_an_error(inside, tmp_path
     assert "no column gpu, model" in inside("step", "--csv", "other.csv", check=2).stderr
 
 
+def test_whole_numbers_and_names_may_be_spelled_as_pandas_and_people_do(inside, tmp_path):
+    (tmp_path / "steps.csv").write_text(
+        f"{HEAD}\n"
+        "h100,llama-3-8b,bf16,1,decode,8,8,1024\n"
+        "H100,Llama-3-8B,BF16,1.0,Decode,8.0,8.0,1024.0\n"
+        "h100,llama-3-8b,bf16,1,decode,8.5,8,1024\n"
+        "h100,llama-3-8b,bf16,1,decode,1e400,8,1024\n"
+        "h100,llama-3-8b,bf16,1,decode,nan,8,1024\n"
+    )
+    done = inside("step", "--csv", "steps.csv")
+    plain, spelled, *bad = [row["predicted_ms"] for row in csv.DictReader(io.StringIO(done.stdout))]
+    assert plain == spelled != ""
+    assert bad == ["", "", ""]
+    for line, text in ((4, "8.5"), (5, "1e400"), (6, "nan")):
+        assert f'steps.csv:{line}: batch_size is "{text}"; it must be a whole number' in done.stderr
+
+
+@pytest.mark.parametrize("command", [("step", "--csv"), ("calibrate",)])
+def test_a_file_that_is_no_text_is_refused(inside, tmp_path, command):
+    (tmp_path / "steps.csv").write_bytes(b"\x89PNG\xe8\x00")
+    assert "steps.csv: not a UTF-8 text file" in inside(*command, "steps.csv", check=2).stderr
+
+
 @pytest.fixture
 def slow_h100(tmp_path):
     """Steps of H100s that take a fifth longer than Farebox thinks."""

@@ -46,6 +46,11 @@ def test_model_sizes_are_the_published_ones(name: str, billions: float, kv_bytes
     assert spec.kv_bytes == kv_bytes
 
 
+def test_a_step_of_too_many_rows_is_to_blame_where_the_weights_fit():
+    with pytest.raises(SpecError, match=r"10000000 rows in a step take 327\.7 GB .* have 55\.9 GB left .*fewer rows"):
+        Replica(gpu("h100"), model("llama-3-8b")).kv_blocks(16, 10_000_000)
+
+
 def test_a_model_that_does_not_fit_says_what_would():
     with pytest.raises(SpecError, match=r"llama-3-70b does not fit: .*141\.1 GB.*1×H100 SXM offer 72\.0 GB.*--tp 4"):
         Replica(gpu("h100"), model("llama-3-70b")).kv_blocks()
