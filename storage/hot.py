@@ -6,9 +6,10 @@ live screens look at them; those above are nowhere else.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import ColumnElement, Connection, delete, func, insert, select
+from sqlalchemy import ColumnElement, Connection, Dialect, delete, func, insert, select
 
 from ..events import Table
 from .rows import arrow_columns, projected, records, sql_rows
@@ -26,9 +27,15 @@ def add_rows(connection: Connection, table: Table, rows: pa.Table) -> None:
     """Insert Arrow rows; they get ids above every id given out before (dropped rows lie below the watermark)."""
     if rows.num_rows == 0:
         return
-    names = ["id", *(c.name for c in table.columns)]
-    statement = insert(SQL_TABLES[table.name]).compile(dialect=connection.dialect, column_keys=names)
-    connection.exec_driver_sql(str(statement), sql_rows(table, rows, last_id(connection, table) + 1))
+    statement = _insertion(connection.dialect, table.name)
+    connection.exec_driver_sql(statement, sql_rows(table, rows, last_id(connection, table) + 1))
+
+
+@lru_cache(maxsize=64)
+def _insertion(dialect: Dialect, name: str) -> str:
+    """The SQL that inserts rows into a table; spelling it takes longer than inserting a few of them."""
+    sql = SQL_TABLES[name]
+    return str(insert(sql).compile(dialect=dialect, column_keys=[column.name for column in sql.columns]))
 
 
 def watermark(connection: Connection, table: Table) -> int:
