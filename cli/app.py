@@ -14,7 +14,9 @@ from .archive import archive
 from .budgets import budgets
 from .calibrate import calibrate
 from .demo import demo
+from .doctor import doctor
 from .explain import explain
+from .gpu import gpu
 from .hosts import hosts
 from .output import forgive_locale
 from .prices import prices
@@ -83,6 +85,8 @@ COMMANDS = (
     top,
     report,
     explain,
+    gpu,
+    doctor,
     step,
     calibrate,
     rates,

@@ -8,6 +8,7 @@ import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from .errors import ArchiveBusyError, StoreLockedError
 from .layout import open_private_file
@@ -23,7 +24,7 @@ class WriterLock:
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            pid = self._read_pid()
+            pid = _read_pid(self._descriptor)
             os.close(self._descriptor)
             raise _locked(path, pid) from None
         os.ftruncate(self._descriptor, 0)
@@ -34,9 +35,31 @@ class WriterLock:
         os.ftruncate(self._descriptor, 0)
         os.close(self._descriptor)
 
-    def _read_pid(self) -> int | None:
-        text = os.pread(self._descriptor, 32, 0).strip()
-        return int(text) if text.isdigit() else None
+
+class Writer(NamedTuple):
+    """The process that records into a store; its id where it could be read."""
+
+    pid: int | None
+
+
+def writer_of(path: Path) -> Writer | None:
+    """Who holds a writer's lock; None: nobody does. Raises OSError when the lock cannot be looked at."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return Writer(_read_pid(descriptor))
+    finally:
+        os.close(descriptor)
+    return None
+
+
+def _read_pid(descriptor: int) -> int | None:
+    text = os.pread(descriptor, 32, 0).strip()
+    return int(text) if text.isdigit() else None
 
 
 def _locked(path: Path, pid: int | None) -> StoreLockedError:

@@ -1,0 +1,82 @@
+"""Whether a store can be used where it lies: readable, on a local disk with room, its log in bounds."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import psutil
+
+from ...errors import FareboxError
+from ...storage.layout import Layout
+from ...storage.lock import writer_of
+from ...storage.store import Store, open_store
+from .check import Check
+
+_NETWORK = ("nfs", "cifs", "smb", "9p", "ceph", "gluster", "fuse.", "lustre", "beegfs", "afs", "gpfs", "ocfs2", "gfs2")
+_LOCAL = ("fuse.overlayfs", "fuse.fuse-overlayfs")
+_MOST_WAL = 64 * 2**20
+_LEAST_FREE = 2**30
+_MIB = 2**20
+
+
+def open_readable(path: Path) -> tuple[Store | None, Check]:
+    """The store, if it can be read, and how that went."""
+    try:
+        store = open_store(path)
+        runs = len(store.runs())
+    except FareboxError as error:
+        return None, Check("store", "bad", str(error))
+    return store, Check("store", "ok", f"{path} can be read: {runs} runs")
+
+
+def check_place(path: Path) -> list[Check]:
+    """The folder of a store: who records into it, and the disk below."""
+    layout = Layout(path)
+    return [_writer(layout), _log(layout), _file_system(path), _room(path)]
+
+
+def _writer(layout: Layout) -> Check:
+    try:
+        writer = writer_of(layout.lock)
+    except OSError as error:
+        return Check("writer", "note", f"cannot tell who records: {layout.lock}: {error.strerror}")
+    if writer is None:
+        return Check("writer", "ok", "nobody records into it now")
+    return Check("writer", "ok", f"process {writer.pid or 'n/a'} records into it")
+
+
+def _log(layout: Layout) -> Check:
+    size = layout.wal.stat().st_size if layout.wal.exists() else 0
+    says = f"write-ahead log of {size // _MIB} MiB"
+    if size <= _MOST_WAL:
+        return Check("log", "ok", says)
+    return Check("log", "bad", f"{says}: somebody keeps a reading transaction open", "end long readers of the database")
+
+
+def _file_system(path: Path) -> Check:
+    kind = file_system(path)
+    if kind is None:
+        return Check("disk", "note", "cannot tell which file system it is on")
+    if kind.startswith(_NETWORK) and kind not in _LOCAL:
+        return Check(
+            "disk", "bad", f"it is on a network file system ({kind}), where SQLite's locks cannot be trusted",
+            "keep the store on a local disk, and copy its archive/ to the share",
+        )  # fmt: skip
+    return Check("disk", "ok", f"on {kind}")
+
+
+def file_system(path: Path) -> str | None:
+    """The type of the file system that holds a path; None when no mount is known."""
+    place = path.resolve()
+    mounts = [part for part in psutil.disk_partitions(all=True) if place.is_relative_to(part.mountpoint)]
+    deepest = max(mounts, key=lambda part: len(part.mountpoint), default=None)
+    return None if deepest is None else deepest.fstype
+
+
+def _room(path: Path) -> Check:
+    free = shutil.disk_usage(path).free
+    says = f"{free // _MIB} MiB free"
+    if free < _LEAST_FREE:
+        return Check("room", "bad", says, "make room before recording stops: below 1 GiB it can be a matter of hours")
+    return Check("room", "ok", says)

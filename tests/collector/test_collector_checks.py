@@ -1,0 +1,46 @@
+"""The doctor's checks of clock and disk, with faults that a test machine does not have."""
+
+from types import SimpleNamespace
+
+import psutil
+import pytest
+
+from farebox.collector.checks import clock, place
+
+NOW_NS = 1_800_000_000_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("now_ns", "newest_ns", "synced", "level", "words"),
+    [
+        (0, None, True, "bad", "1970-01-01"),
+        (NOW_NS, NOW_NS + 3600 * 10**9, True, "bad", "3600 s ahead"),
+        (NOW_NS, NOW_NS + 10**9, True, "ok", "time server"),
+        (NOW_NS, None, False, "note", "no time server"),
+        (NOW_NS, None, None, "ok", "2027-01-15"),
+    ],
+)
+def test_the_clock(monkeypatch, now_ns, newest_ns, synced, level, words):
+    monkeypatch.setattr(clock, "is_synced", lambda: synced)
+    [found] = clock.check_clock(now_ns, newest_ns)
+    assert found.level == level and words in found.says
+
+
+@pytest.mark.parametrize(
+    ("kind", "level"), [("nfs4", "bad"), ("cifs", "bad"), ("fuse.sshfs", "bad"), ("ext4", "ok"), ("tmpfs", "ok")]
+)
+def test_a_store_on_a_network_file_system_is_bad(monkeypatch, tmp_path, kind, level):
+    mounts = [SimpleNamespace(mountpoint="/", fstype="ext4"), SimpleNamespace(mountpoint=str(tmp_path), fstype=kind)]
+    monkeypatch.setattr(psutil, "disk_partitions", lambda all: mounts)
+    (tmp_path / "s").mkdir()
+    found = {check.name: check for check in place.check_place(tmp_path / "s")}
+    assert found["disk"].level == level and kind in found["disk"].says
+
+
+def test_a_log_that_grew_and_a_disk_that_fills_are_bad(monkeypatch, tmp_path):
+    with (tmp_path / "live.sqlite-wal").open("wb") as log:
+        log.truncate(100 * 2**20)
+    monkeypatch.setattr(place.shutil, "disk_usage", lambda path: SimpleNamespace(free=500 * 2**20))
+    found = {check.name: check for check in place.check_place(tmp_path)}
+    assert (found["log"].level, found["room"].level) == ("bad", "bad")
+    assert "100 MiB" in found["log"].says and "500 MiB" in found["room"].says
