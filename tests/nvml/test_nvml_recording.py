@@ -1,4 +1,4 @@
-"""GPUs and host in a store: once a second, with their outages, at next to no cost."""
+"""GPUs and host in a store: once a second, with their outages."""
 
 import time
 
@@ -62,24 +62,17 @@ def test_host_load_is_known_from_the_second_look_on(record, tmp_path):
     assert 0 < first.mem_used < first.mem_total and first.cpus >= 1
 
 
-def test_eight_gpus_cost_less_than_one_percent_of_a_processor(script, tmp_path):
+def test_every_look_records_every_device_once(script, tmp_path):
     devices = [case("A18")["devices"][0] | {"uuid": f"GPU-{number}"} for number in range(8)]
     script({"devices": devices})
-    with create_store(tmp_path / "s") as store:
-        watch = GpuWatch("node-7")
-        recorder = HardwareRecorder(store, watch)
-        recorder.look()
-        fastest = min(_cost(recorder) for _ in range(5))
+    with create_store(tmp_path / "s") as store, LiveReader(tmp_path / "s") as live:
+        recorder = HardwareRecorder(store, GpuWatch("node-7"))
+        for _ in range(3):
+            recorder.look()
         recorder.close()
-    assert fastest < 0.01 * 10
-
-
-def _cost(recorder):
-    """CPU seconds of ten looks, which is what ten seconds take."""
-    began = time.process_time()
-    for _ in range(10):
-        recorder.look()
-    return time.process_time() - began
+        rows = live.gpu_samples()[0]
+    assert [row.gpu_uuid for row in rows] == [device["uuid"] for device in devices] * 3
+    assert len({row.at_ns for row in rows}) == 3
 
 
 def test_the_clock_of_a_watch_is_not_set_back(monkeypatch):
