@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
 
-from ..events import INTERVALS, LEDGER, REQUESTS, SHARES, STEPS, Batch, Table
+from ..events import INTERVALS, LEDGER, REQUESTS, SHARES, STEPS, Batch, Run, Table
 from . import hot
 from .archive import merged, staging
 from .database import Database
@@ -97,6 +97,11 @@ def put_heads(connection: Connection, batch: Batch) -> None:
 def _up_to(connection: Connection, table: Table, end: int) -> pa.Table:
     names = [c.name for c in table.columns]
     return hot.unarchived(connection, table, names, SQL_TABLES[table.name].c.id <= end)
+
+
+def drop_copies(connection: Connection, run: Run) -> None:
+    """Drop what hot holds of an engine whose run goes on in the archive alone; all of it is archived."""
+    hot.trim(connection, run.engine_id, run.wall_end_ns + 1)
 
 
 def replace_tail(connection: Connection, batch: Batch) -> None:

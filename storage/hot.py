@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from ..events import Run
+
 _PIECE = 50_000
 
 
@@ -94,6 +96,14 @@ def extent(connection: Connection, table: Table) -> tuple[int, int] | None:
     at = SQL_TABLES[table.name].c[table.time]
     first, last = connection.execute(select(func.min(at), func.max(at))).one()
     return None if first is None else (first, last)
+
+
+def first_ns(connection: Connection, table: Table, run: Run) -> int | None:
+    """The instant of a run's first row; None without rows."""
+    sql = SQL_TABLES[table.name]
+    at = sql.c[table.time]
+    query = select(at).where(sql.c.engine_id == run.engine_id, sql.c.run_id == run.run_id)
+    return connection.execute(query.order_by(at).limit(1)).scalar()
 
 
 def records_where(connection: Connection, table: Table, *conditions: ColumnElement[bool]) -> list[Any]:

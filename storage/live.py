@@ -1,4 +1,4 @@
-"""What live screens poll: the newest rows of the hot store. Light to import: no Arrow, no archive."""
+"""What live screens poll: the newest rows of the hot store. Arrow loads when a run has rows in the archive only."""
 
 from __future__ import annotations
 
@@ -26,9 +26,11 @@ from ..events import (
     Step,
     Table,
 )
-from . import runs
+from . import hot, runs
 from .layout import Layout
+from .manifest import files_of
 from .migrations import open_checked
+from .query import Query
 from .rows import records
 from .settings import Settings
 from .tables import SQL_TABLES
@@ -42,7 +44,8 @@ class LiveReader:
     """
 
     def __init__(self, path: str | Path) -> None:
-        self._database = open_checked(Layout(Path(path)).database, query_only=True)
+        self._layout = Layout(Path(path))
+        self._database = open_checked(self._layout.database, query_only=True)
 
     def runs(self) -> list[Run]:
         """Every run, by engine and start."""
@@ -103,6 +106,17 @@ class LiveReader:
         """Readings of hosts; see `steps`."""
         return self._rows(HOST_SAMPLES, after_id, since_ns, limit)
 
+    def archived(self, table: Table, run: Run, since_ns: int) -> list[Any]:
+        """Records of a run from an instant on that come before its first hot row, in the table's order.
+
+        Runs at full speed leave nothing in the hot store. A file that cannot be read is left out.
+        """
+        with self._database.reading() as connection:
+            hot_ns = hot.first_ns(connection, table, run)
+            if (hot_ns is not None and hot_ns <= since_ns) or not files_of(connection, table.name, since_ns, hot_ns):
+                return []
+        return self._from_archive(table, run, since_ns, hot_ns)
+
     def close(self) -> None:
         """Let go of the store."""
         self._database.close()
@@ -114,6 +128,17 @@ class LiveReader:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _from_archive(self, table: Table, run: Run, since_ns: int, end_ns: int | None) -> list[Any]:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        from .history import scan
+
+        query = Query(table, None, since_ns, end_ns, run.engine_id)
+        rows = pa.Table.from_batches(scan(self._layout, self._database, query, []), schema=query.schema)
+        rows = rows.filter(pc.field("run_id") == run.run_id)
+        return table.from_arrow(rows.sort_by([(name, "ascending") for name in table.sort]))
 
     def _rows(self, table: Table, after_id: int | None, since_ns: int | None, limit: int) -> tuple[list[Any], int]:
         sql = SQL_TABLES[table.name]

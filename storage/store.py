@@ -134,7 +134,7 @@ class Store:
 
     @contextmanager
     def archiving(self, engine_id: str, run_id: str) -> Generator[ArchiveStream, None, None]:
-        """A stream of one run's batches straight into the archive; hot gets the last minute at its end."""
+        """A stream of one run's batches straight into the archive; hot gets nothing of it."""
         from .stream import ArchiveStream
 
         with self._recording():

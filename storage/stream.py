@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections import deque
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
 import pyarrow as pa
 
 from ..events import LEDGER, REQUESTS, SHARES, STEPS, Batch, Progress, Run, Table
 from .archive import OpenFile, Staging, by_day, is_sorted, merged, staging
 from .database import Database
-from .handover import batch_rows, put_heads, replace_tail
+from .handover import batch_rows, drop_copies, put_heads
 from .layout import Layout, day_of
 from .progress import check_continues
 from .rows import extent
@@ -21,15 +19,13 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 COMMIT_STEPS = 1 << 20
-TAIL_NS = 60_000_000_000
-"""How much of the run's end the hot store keeps: the live screen's window."""
 
 
 class ArchiveStream:
     """Takes one run's batches in their order; use it in a `with` block.
 
-    What was committed stays: every million steps, with the end of the run, and when the block is left in order. When it
-    is left by an error, the rest is removed.
+    Nothing goes to the hot store. What was committed stays: every million steps, with the end of the run, and when the
+    block is left in order. When it is left by an error, the rest is removed.
     """
 
     def __init__(self, layout: Layout, database: Database, known: Progress | None) -> None:
@@ -40,7 +36,6 @@ class ArchiveStream:
         self._staged: Staging | None = None
         self._files: dict[tuple[str, str], OpenFile] = {}
         self._ledger: list[pa.Table] = []
-        self._tail: deque[Batch] = deque()
         self._last: Batch | None = None
         self._steps = 0
 
@@ -55,7 +50,6 @@ class ArchiveStream:
             elif rows.num_rows:
                 self._write(self._staged, table, rows)
         self._known, self._last = batch.progress, batch
-        self._keep_for_tail(batch)
         self._steps += batch.steps.num_rows
         if self._steps >= COMMIT_STEPS or batch.run.ended_ns is not None:
             self.commit()
@@ -74,8 +68,7 @@ class ArchiveStream:
         staged.close()
         with self._database.writing() as connection:
             put_heads(connection, batch)
-            if batch.run.ended_ns is not None:
-                replace_tail(connection, self._whole_tail(batch))
+            drop_copies(connection, batch.run)
             staged.record(connection)
         self._stack.close()
         self._staged = None
@@ -102,24 +95,3 @@ class ArchiveStream:
             if key not in self._files:
                 self._files[key] = staged.open(table, first_ns)
             self._files[key].write(of_day)
-
-    def _keep_for_tail(self, batch: Batch) -> None:
-        tail_ns = batch.progress.covered_ns - TAIL_NS
-        steps, shares, requests, ledger = (_since(table, rows, tail_ns) for table, rows in batch_rows(batch))
-        self._tail.append(Batch(batch.run, steps, shares, requests, ledger, batch.progress))
-        while self._tail[0].progress.covered_ns < tail_ns:
-            self._tail.popleft()
-
-    def _whole_tail(self, batch: Batch) -> Batch:
-        """The newest batches as one, with plain texts."""
-        tables = zip(*(batch_rows(one) for one in self._tail), strict=True)
-        steps, shares, requests, ledger = (
-            pa.concat_tables([rows.cast(table.schema) for table, rows in alike]) for alike in tables
-        )
-        return Batch(batch.run, steps, shares, requests, ledger, batch.progress)
-
-
-def _since(table: Table, rows: pa.Table, start_ns: int) -> pa.Table:
-    """Rows, in order of time, from an instant on."""
-    times: Any = rows.column(table.time)
-    return rows.slice(int(np.searchsorted(times.to_numpy(), start_ns)))

@@ -6,7 +6,20 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
-from ..events import BUDGET_STATES, TEAM_RENAMES, TENANTS, Rate, Request, Run, Share, Step, Table
+from ..events import (
+    BUDGET_STATES,
+    REQUESTS,
+    SHARES,
+    STEPS,
+    TEAM_RENAMES,
+    TENANTS,
+    Rate,
+    Request,
+    Run,
+    Share,
+    Step,
+    Table,
+)
 from .budgets import Budgets
 from .figures import Context, Peaks, snapshot_of
 from .fold import Fold
@@ -27,7 +40,7 @@ class Reader(Protocol):
     """What the feed asks of a store; `storage.live.LiveReader` is one.
 
     `steps`, `shares` and `requests` give the rows with id > `after_id`, or from `since_ns` on when that is None, and
-    the last id given.
+    the last id given. `archived` gives those of a run that were never there: they are in the archive only.
     """
 
     def runs(self) -> list[Run]: ...  # noqa: D102
@@ -36,6 +49,7 @@ class Reader(Protocol):
     def steps(self, after_id: int | None, since_ns: int | None, limit: int = PAGE) -> tuple[list[Step], int]: ...  # noqa: D102
     def shares(self, after_id: int | None, since_ns: int | None, limit: int = PAGE) -> tuple[list[Share], int]: ...  # noqa: D102
     def requests(self, after_id: int | None, since_ns: int | None, limit: int = PAGE) -> tuple[list[Request], int]: ...  # noqa: D102
+    def archived(self, table: Table, run: Run, since_ns: int) -> list[Any]: ...  # noqa: D102
     def close(self) -> None: ...  # noqa: D102
 
 
@@ -84,10 +98,26 @@ class Feed:
         for run in runs:
             key = (run.engine_id, run.run_id)
             fold = self._folds.get(key)
-            if fold is not None:
+            if fold is None and run.wall_end_ns >= self._since_ns:
+                self._folds[key] = self._archived(run) or Fold(run, self._since_ns)
+            elif fold is not None:
+                just_ended = run.ended_ns is not None and fold.run.ended_ns is None
                 fold.run = run
-            elif run.wall_end_ns >= self._since_ns:
-                self._folds[key] = Fold(run, self._since_ns)
+                if just_ended and (told := self._archived(run)):
+                    self._folds[key] = told
+
+    def _archived(self, run: Run) -> Fold | None:
+        """The last minutes of a run that was told to the archive, at full speed; None: it was told live."""
+        fold = Fold(run, run.wall_end_ns - BACKFILL_S * SECOND_NS)
+        steps = self._reader.archived(STEPS, run, fold.first_ns)
+        for step in steps:
+            fold.step(step)
+        if not steps:
+            return None
+        fold.shares(self._reader.archived(SHARES, run, fold.first_ns))
+        for request in self._reader.archived(REQUESTS, run, fold.first_ns):
+            fold.request(request)
+        return fold
 
     def _read(self) -> None:
         """Fold the new rows. Steps are read before shares, so that every step read has its shares."""

@@ -76,6 +76,9 @@ class FakeReader:
     def requests(self, after_id=None, since_ns=None, limit=20_000):
         return self._rows(self.request_list, lambda r: r.finished_ns, after_id, since_ns, limit)
 
+    def archived(self, table, run, since_ns):
+        return []
+
     def close(self):
         self.close_called.set()
 

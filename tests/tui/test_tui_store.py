@@ -43,6 +43,45 @@ def test_a_growing_store_gives_the_figures_of_the_lists(tmp_path, make):
         reader.close()
 
 
+@pytest.mark.parametrize("parts", [1, 3])
+def test_a_run_at_full_speed_gives_the_figures_of_the_lists(tmp_path, make, parts):
+    told = make.ladder(120)
+    run = told.run_list[0]._replace(ended_ns=told.step_list[-1].ended_ns, heartbeat_ns=told.step_list[-1].ended_ns)
+    told.run_list[0] = run
+    reader = None
+    with create_store(tmp_path / "store") as store:
+        store.put_rate(told.rate_list[0])
+        with store.archiving(run.engine_id, run.run_id) as stream:
+            for part in range(parts):
+                first, last = part * 120 // parts, (part + 1) * 120 // parts
+                so_far = run._replace(heartbeat_ns=told.step_list[last - 1].ended_ns, ended_ns=None)
+                stream.append(batch(told, so_far if last < 120 else run, first, last))
+                stream.commit()
+                if reader is None:
+                    reader = LiveReader(tmp_path / "store")
+                    feed = still(reader)
+                assert feed.poll().steps == (120 if last == 120 else 120 // parts)
+        assert feed.poll() == still(told).poll()
+        assert still(reader).poll() == still(told).poll()
+    reader.close()
+
+
+def test_a_run_that_goes_on_at_full_speed_is_told_whole(tmp_path, make):
+    told = make.ladder(120)
+    run = told.run_list[0]._replace(ended_ns=told.step_list[-1].ended_ns, heartbeat_ns=told.step_list[-1].ended_ns)
+    half = run._replace(heartbeat_ns=told.step_list[59].ended_ns, ended_ns=None)
+    told.run_list[0] = run
+    with create_store(tmp_path / "store") as store, LiveReader(tmp_path / "store") as reader:
+        store.put_rate(told.rate_list[0])
+        store.append(batch(told, half, 0, 60))
+        feed = still(reader)
+        feed.poll()
+        with store.archiving(run.engine_id, run.run_id) as stream:
+            stream.append(batch(told, run, 60, 120))
+        assert feed.poll() == still(told).poll()
+        assert still(reader).poll() == still(told).poll()
+
+
 def test_a_store_that_vanishes_is_an_error_in_words(tmp_path, make):
     told = make.ladder(120)
     with create_store(tmp_path / "store") as store:
