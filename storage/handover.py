@@ -39,8 +39,10 @@ def roll(layout: Layout, database: Database, before_ns: int | None = None) -> in
         ends: dict[Table, int] = {}
         for table in ROLLED:
             with database.reading() as connection:
-                ends[table] = hot.last_id(connection, table, before_ns)
-                rows = _up_to(connection, table, ends[table])
+                end = hot.last_id(connection, table, before_ns)
+                if end == hot.watermark(connection, table):
+                    continue
+                rows, ends[table] = _up_to(connection, table, end), end
             moved += rows.num_rows
             staged.add(table, merged(table, rows))
         with database.reading() as connection:

@@ -18,12 +18,15 @@ from .layout import open_private_file
 
 ROW_GROUP = 131_072
 _BATCH = 65_536
+_BUFFER = 1 << 20
 _CHECKED = ds.ParquetFragmentScanOptions(page_checksum_verification=True)
 _MOSTLY_ZERO = {
     "idle_before_ns", "waiting", "prefill_ns", "prefill_seqs", "prefill_tokens", "cached_tokens", "recomputed_tokens",
     "rejected_tokens", "preemptions",
 }  # fmt: skip
 _GROWING = {"step_seq", "attn", "minute_ns", "prefix_ids.list.element"}
+_PACKED = {"step_seq", "started_ns"}
+"""What packed differences of these leave to compress is not worth the time."""
 _SPANS = {"duration_ns", "decode_ns", "gpu_ns", "kv_block_ns"}
 _LEAF = {"int": "", "str": "", "ints": ".list.element", "strs": ".list.element"}
 
@@ -33,7 +36,7 @@ class FileWriter:
 
     def __init__(self, path: Path, table: Table) -> None:
         descriptor = open_private_file(path, os.O_WRONLY | os.O_EXCL)
-        self._file = os.fdopen(descriptor, "wb")
+        self._file = os.fdopen(descriptor, "wb", _BUFFER)
         self._table = table
         self._writer: pq.ParquetWriter | None = None
         self._pending: list[pa.Table] = []
@@ -99,16 +102,16 @@ def scan_file(
 
 def _options(table: Table) -> dict[str, Any]:
     """Names repeat and share a dictionary. Of numbers that grow differences are packed, of others the bytes are sorted
-    by place; zeros need nothing but zstd. Readers skip row groups by names and times, so only those have statistics.
+    by place; zeros need nothing but zstd. Readers skip row groups by engine and time, so only those have statistics.
     """
     leaves = {c.name + _LEAF[c.kind]: c.kind for c in table.columns}
     names = [leaf for leaf, kind in leaves.items() if kind in ("str", "strs")]
     return {
-        "compression": "zstd",
-        "compression_level": 1,
+        "compression": {leaf: "none" if leaf in _PACKED else "zstd" for leaf in leaves},
+        "compression_level": {leaf: 1 for leaf in leaves if leaf not in _PACKED},
         "use_dictionary": names,
         "column_encoding": {leaf: _encoding(leaf) for leaf, kind in leaves.items() if kind in ("int", "ints")},
-        "write_statistics": [*names, table.time],
+        "write_statistics": [name for name in ("engine_id", table.time) if name in leaves],
         "write_page_checksum": True,
         "write_batch_size": ROW_GROUP,
     }
