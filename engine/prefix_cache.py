@@ -127,13 +127,16 @@ class PrefixCache(BlockPool):
     def _find(self, prefix: Prefix, most: int) -> list[tuple[Segment, int]]:
         """The longest cached head of at most `most` blocks: segments, and how many blocks of each."""
         found: list[tuple[Segment, int]] = []
+        ids, segments, blocks_per_id = prefix.ids, self._segments, self.blocks_per_id
         at = 0
         while at < most:
-            first = at // self.blocks_per_id
-            segment = self._segments.get((prefix.ids[first], at))
+            first = at // blocks_per_id
+            segment = segments.get((ids[first], at))
             if segment is None:
                 break
-            size = min(segment.size, most - at, self._agreeing(segment, prefix.ids[first : first + len(segment.ids)]))
+            size, alike = segment.size, ids[first : first + len(segment.ids)]
+            if at + size > most or alike != segment.ids:
+                size = min(size, most - at, self._agreeing(segment, alike))
             found.append((segment, size))
             at += size
             if size < segment.size:

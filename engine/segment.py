@@ -33,17 +33,27 @@ class Segment:
 
     def enter(self, occupant: Occupant) -> None:
         """One more sequence of an occupant holds it."""
-        if len(self.owners) == 1 and occupant in self.owners:
-            self.owners[occupant] += 1
+        owners = self.owners
+        if not owners:
+            owners[occupant] = 1
+            occupant.parts += self.size << PART_BITS
+            return
+        if len(owners) == 1 and occupant in owners:
+            owners[occupant] += 1
             return
         self._weigh(-1)
-        self.owners[occupant] = self.owners.get(occupant, 0) + 1
+        owners[occupant] = owners.get(occupant, 0) + 1
         self._weigh(1)
 
     def leave(self, occupant: Occupant) -> None:
         """One sequence of an occupant holds it no longer."""
-        if len(self.owners) == 1 and self.owners[occupant] > 1:
-            self.owners[occupant] -= 1
+        owners = self.owners
+        if len(owners) == 1:
+            if owners[occupant] > 1:
+                owners[occupant] -= 1
+                return
+            del owners[occupant]
+            occupant.parts -= self.size << PART_BITS
             return
         self._weigh(-1)
         self._drop(occupant)
@@ -51,6 +61,11 @@ class Segment:
 
     def pass_on(self, before: Occupant, after: Occupant) -> None:
         """One sequence of `before` holds it for `after` from now on."""
+        if self.owners == {before: 1}:
+            self.owners = {after: 1}
+            before.parts -= self.size << PART_BITS
+            after.parts += self.size << PART_BITS
+            return
         self._weigh(-1)
         self._drop(before)
         self.owners[after] = self.owners.get(after, 0) + 1
