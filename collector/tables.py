@@ -27,7 +27,7 @@ class SegmentTables:
         cells, steps = spelled.cells, spelled.steps
         size = len(steps.started_ns)
         step_seq = spelled.first + np.arange(size)
-        starts = np.searchsorted(cells.step, np.arange(size))
+        starts = np.flatnonzero(np.append(True, cells.step[1:] != cells.step[:-1]))
         self.step_of = cells.step
         """The step of each cell, from the segment's first (int64[cells])."""
         self.segments = Segments(starts, cells.step)
@@ -141,6 +141,20 @@ def _words(vocabulary: Sequence[str], codes: Ints) -> pa.Array[Any]:
 
 
 def _same_text(text: str, size: int) -> pa.Array[Any]:
+    return _texts(text, _enough(size)).slice(0, size)
+
+
+def _same_number(number: int, size: int) -> pa.Array[Any]:
+    return _numbers(number, _enough(size)).slice(0, size)
+
+
+def _enough(size: int) -> int:
+    """The next power of two: constant columns of about one size are parts of one array."""
+    return 1 << (size - 1).bit_length() if size else 0
+
+
+@lru_cache(maxsize=32)
+def _texts(text: str, size: int) -> pa.Array[Any]:
     return _coded(np.zeros(size, np.int32), [text])
 
 
@@ -150,7 +164,7 @@ def _coded(codes: Any, words: Sequence[str]) -> pa.Array[Any]:
 
 
 @lru_cache(maxsize=16)
-def _same_number(number: int, size: int) -> pa.Array[Any]:
+def _numbers(number: int, size: int) -> pa.Array[Any]:
     return pa.array(np.full(size, number, np.int64))
 
 

@@ -229,10 +229,10 @@ class _Done(NamedTuple):
 
 
 def _totals(names: Names, minute: Ints, done: _Done, rows: Bools) -> pa.Table:
-    """Sums over cells of one minute and the same names; `minute` (int64[cells]) counts minutes."""
-    if not rows.all():
-        names, minute, done = names.pick(rows), minute[rows], _Done(*(column[rows] for column in done))
-    order, starts = group_rows(minute, names.code, names.size)
+    """Sums over those cells in `rows` of one minute and the same names; `minute` (int64[cells]) counts minutes."""
+    kept = np.flatnonzero(rows)
+    order, starts = group_rows(minute[kept], names.code[kept], names.size)
+    order = kept[order]
     first = order[starts]
     return _rows(
         minute_ns=minute[first] * MINUTE_NS,

@@ -5,11 +5,15 @@ from __future__ import annotations
 from heapq import heapify, heappop, heappush
 from operator import mul
 
+import numpy as np
+
 from ...roofline.step_model import StepModel
 
 RIDE_BITS = 40
 RIDE = (1 << RIDE_BITS) - 1
 _NOBODY = RIDE << RIDE_BITS
+_ROWS = 1 << 10
+_UNKNOWN = (-1, 0)
 
 
 Ride = tuple[int, int, int, int]
@@ -22,8 +26,8 @@ In step t it looks at t − origin tokens, itself included.
 class Decodes:
     """Everybody who generates one token per step, in sums: what a step costs does not depend on how many they are.
 
-    All n of them look at n·t − Σ origin tokens in step t. `base` and `shared_of` list what a step of n decoders costs
-    without their attention, and each one's part of that, in clock units.
+    All n of them look at n·t − Σ origin tokens in step t. `base` lists what a step of so many rows costs without its
+    attention, in clock units, as far as `price` was asked.
     """
 
     def __init__(self, model: StepModel, block_size: int) -> None:
@@ -35,12 +39,15 @@ class Decodes:
         """A heap of end and number, above NOBODY's; numbers of those who left early stay in it."""
         self.next = 0
         """The next ride's number."""
-        self.base = [0]
+        self.base: list[int] = []
         self.token_units = model.attention(1, 0)
         self._model = model
         self._block_size = block_size
+        self.price(_ROWS)
         self._crossings: list[int] | None = None
         """Decoders by the remainder (step mod block size) at which they enter a new KV block; None: to be counted."""
+        self._held = _UNKNOWN
+        """What `held` answered last, and for which step."""
 
     @property
     def next_end(self) -> int:
@@ -52,6 +59,8 @@ class Decodes:
 
     def held(self, step: int) -> int:
         """KV blocks held before a step allocates its own, if nobody joins or leaves until then."""
+        if self._held[0] == step:
+            return self._held[1]
         size = self._block_size
         if self._crossings is None:
             self._crossings = [0] * size
@@ -59,11 +68,14 @@ class Decodes:
                 self._crossings[(ride[2] + 1) % size] += 1
         now = step % size
         free_slots = sum(map(mul, self._crossings[now:] + self._crossings[:now], range(size)))
-        return (self.n * (step - 1) - self.origins + free_slots) // size
+        held = (self.n * (step - 1) - self.origins + free_slots) // size
+        self._held = step, held
+        return held
 
     def change(self, n: int, origins: int, following: int) -> None:
         """Take note of sums and of the next number, after `rides` and `due` were changed from outside."""
         self.n, self.origins, self.next = n, origins, following
+        self._held = _UNKNOWN
         self._crossings = None
 
     def join(self, ride: Ride) -> None:
@@ -73,23 +85,27 @@ class Decodes:
         self.next += 1
         self.n += 1
         self.origins += ride[2]
+        self._held = _UNKNOWN
         if self._crossings is not None:
             self._crossings[(ride[2] + 1) % self._block_size] += 1
-        if self.n == len(self.base):
-            self.price()
+        if self.n >= len(self.base):
+            self.price(self.n)
 
     def leave(self, number: int) -> Ride:
         """Take out a rider whose row the coming step no longer has."""
         ride = self.rides.pop(number)
         self.n -= 1
         self.origins -= ride[2]
+        self._held = _UNKNOWN
         if self._crossings is not None:
             self._crossings[(ride[2] + 1) % self._block_size] -= 1
         return ride
 
-    def price(self) -> None:
-        """Add to `base` what one decoder more costs."""
-        self.base.append(self._model.step(len(self.base), 0))
+    def price(self, rows: int) -> None:
+        """Extend `base` up to `rows` rows, and beyond, for the next time."""
+        known = len(self.base)
+        more = np.arange(known, max(rows + 1, 2 * known))
+        self.base += (self._model.overhead + self._model.linear_column(more)).tolist()
 
     def renumber(self, step: int) -> list[Ride]:
         """Number the rides from 0 again, as of `step`; returns them."""

@@ -98,7 +98,7 @@ class JumpEngine:
 
         It does what `_leap` and `_take_step` do in this simplest case, over local names and almost without calls.
         """
-        decodes, inflow, model = self._decodes, self.inflow, self._model
+        decodes, inflow = self._decodes, self.inflow
         seats, token_budget, prompts, attention = self._seats, self._token_budget, inflow.prompt, inflow.attention
         rides, due, base, token_units = decodes.rides, decodes.due, decodes.base, decodes.token_units
         arrived_ns, targets, blocks = inflow.arrived_ns, inflow.target, inflow.blocks
@@ -125,7 +125,9 @@ class JumpEngine:
                     break
                 if full_blocks + blocks[request] > self._blocks:
                     break
-                units = model.step(n + rows, token_units * (n * step - origins) + attention[request])
+                if n + rows >= len(base):
+                    decodes.price(n + rows)
+                units = base[n + rows] + token_units * (n * step - origins) + attention[request]
                 step += 1
                 target = targets[request]
                 if target > 1:
@@ -138,8 +140,6 @@ class JumpEngine:
                     n += 1
                     origins += origin
                     full_blocks += blocks[request]
-                    if n == len(base):
-                        decodes.price()
                 else:
                     told_chunks += (step - 1, request, rows, 0, 0, BOARDS | COMPLETES | ENDS)
                 request += 1
@@ -288,7 +288,9 @@ class JumpEngine:
         for _, count, before, _, _ in chunks:
             rows += count
             attn += attention(count, before)
-        self._clock += self._model.step(rows, attn)
+        if rows >= len(decodes.base):
+            decodes.price(rows)
+        self._clock += decodes.base[rows] + attn
         self._now_ns = self._ended_ns = self._base_ns + (self._clock >> UNIT_BITS)
         self._step = step + 1
         for request, count, before, tokens, flags in chunks:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator
 from itertools import chain, islice, pairwise
+from operator import attrgetter
 
 import numpy as np
 
@@ -18,8 +19,9 @@ LANES: dict[Tier, int] = {tier: rank - min(TIER_RANKS.values()) for tier, rank i
 FAST, STANDARD, BATCH = LANES["fast"], LANES["standard"], LANES["batch"]
 NEVER = LATEST_NS << 1
 UNLIMITED = -1
+_NO_LIMIT = (1 << 63) - 1
 _BLOCK = 4096
-_COLUMNS = (
+_COLUMNS = attrgetter(
     "request_id", "tenant_id", "tier", "arrived_ns", "prompt_tokens", "output_tokens", "max_tokens", "prefix_ids",
     "abort_ns",
 )  # fmt: skip
@@ -95,37 +97,40 @@ class Inflow:
         if not block:
             self.next_ns = NEVER
             return
-        for before, after in pairwise([self._last, *block]):
-            if after.arrived_ns < before.arrived_ns:
-                raise ValueError(f"request {after.request_id} arrives before {before.request_id} that came first")
-        self._last = block[-1]
-        ids, tenants, tiers, arrived_ns, prompts, outputs, limits, prefix_ids, aborts = (
-            [getattr(arrival, name) for arrival in block] for name in _COLUMNS
+        ids, tenants, tiers, arrived_ns, prompts, outputs, limits, prefix_ids, aborts = zip(
+            *map(_COLUMNS, block), strict=True
         )
+        arrived, prompt, output = (np.array(column, np.int64) for column in (arrived_ns, prompts, outputs))
+        limit = np.array([_NO_LIMIT if limit is None else limit for limit in limits], np.int64)
+        target = np.minimum(output, limit)
+        if (np.diff(arrived, prepend=self._last.arrived_ns) < 0).any():
+            before, after = next(two for two in pairwise([self._last, *block]) if two[1].arrived_ns < two[0].arrived_ns)
+            raise ValueError(f"request {after.request_id} arrives before {before.request_id} that came first")
+        self._last = block[-1]
         if len(set(ids)) < len(ids):
             raise ValueError("a request comes twice: ids are unique within a run")
-        targets = [n if limit is None or limit > n else limit for n, limit in zip(outputs, limits, strict=True)]
-        if min(prompts) < 1 or min(targets) < 0:
+        if prompt.min() < 1 or target.min() < 0:
             raise ValueError("a request needs a prompt of at least one token and no negative length")
-        groups, size = self.groups, self._block_size
-        for group in dict.fromkeys(zip(tenants, tiers, strict=True)):
-            groups.setdefault(group, len(groups))
         restless = {number: at for number, at in enumerate(aborts, len(self.ids)) if at is not None}
         self.aborts |= restless
         self.ids += ids
         self.prefix_ids += prefix_ids
-        self.arrived_ns.extend(arrived_ns)
-        self.prompt.extend(prompts)
-        self.target.extend(targets)
-        self.limit.extend([UNLIMITED if limit is None else limit for limit in limits])
-        self.blocks.extend([-(-(prompt + n) // size) for prompt, n in zip(prompts, targets, strict=True)])
-        self.attention.extend(
-            attention(self._model, np.array(prompts, np.int64), np.zeros(len(block), np.int64)).tolist()
-        )
-        known = {tier for _, tier in groups}
+        groups = list(zip(tenants, tiers, strict=True))
+        for group in dict.fromkeys(groups):
+            self.groups.setdefault(group, len(self.groups))
+        known = {tier for _, tier in self.groups}
         self.has_batch, self.displaces = "batch" in known, known >= {"batch", "fast"}
         lanes = [LANES[tier] for tier in tiers]
+        self.group.extend(map(self.groups.__getitem__, groups))
         self.lane.extend(lanes)
-        self.group.extend([groups[group] for group in zip(tenants, tiers, strict=True)])
+        for column, values in (
+            (self.arrived_ns, arrived),
+            (self.prompt, prompt),
+            (self.target, target),
+            (self.limit, np.where(limit == _NO_LIMIT, UNLIMITED, limit)),
+            (self.blocks, -(-(prompt + target) // self._block_size)),
+            (self.attention, attention(self._model, prompt, np.zeros_like(prompt))),
+        ):
+            column.frombytes(values.tobytes())
         self.next_ns = arrived_ns[0]
         self._calm_lane = -1 if restless else min(lanes)
