@@ -86,11 +86,19 @@ def _note(table: Table, row: Any) -> str:
 
 
 def import_csv(
-    store: Path, table: Table, file: Path, columns: Columns, make: Callable[[Values], Sequence[Any]], *, replace: bool
+    store: Path,
+    table: Table,
+    file: Path,
+    columns: Columns,
+    make: Callable[[Values], Sequence[Any]],
+    *,
+    replace: bool,
+    several: str = "several for some rows",
 ) -> None:
     """Enter the records that `make` reads from each row; with a single bad row nothing is imported.
 
-    `make` raises ValueError for a row that it cannot use; an InputError names every such row by its line.
+    `make` raises ValueError for a row that it cannot use; an InputError names every such row by its line. `several`
+    says why there may be more records than rows.
     """
     from ..storage import effective
     from ..storage.store import open_store
@@ -112,7 +120,9 @@ def import_csv(
     for note in notes:
         click.echo(note, err=True)
     known = changed.count(False)
-    click.echo(f"{table.name}: {changed.count(True)} imported" + (f", {known} were there already" if known else ""))
+    rows = f" from {len(lines)} row{'s' * (len(lines) > 1)} ({several})" if len(changed) > len(lines) else ""
+    there = f", {known} were there already" if known else ""
+    click.echo(f"{table.name}: {changed.count(True)} imported{rows}{there}")
 
 
 def needed(values: Values, column: str, why: str = "") -> str:

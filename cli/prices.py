@@ -53,7 +53,8 @@ def import_prices(store: Path, file: Path, replace: bool) -> None:
     """
     from ..events import PRICES
 
-    entering.import_csv(store, PRICES, file, COLUMNS, _read, replace=replace)
+    several = "one for each tier where none is named"
+    entering.import_csv(store, PRICES, file, COLUMNS, _read, replace=replace, several=several)
 
 
 @prices.command("list", epilog=EPILOG)

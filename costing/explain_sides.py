@@ -96,6 +96,11 @@ def _open(books: Books, period: Period, asked: Asked, idle_policy: IdlePolicy, p
     notes: list[str] = []
     if find_closing(books.closings, period) is not None:
         notes.append(f"{period.name} is closed otherwise; here it is computed anew, as asked.")
+    elif report.closed_as is not None:
+        notes.append(
+            f"{period.name} lies within {report.closed_as}, which is closed: the bill that stands is the closed one;"
+            " here it is computed anew, at the rates of today."
+        )
     if end_ns < period.to_ns:
         notes.append(
             f"{period.name} so far, to {local_text(end_ns, period.tz)}: it is not over, and its lines can still grow."

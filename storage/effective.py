@@ -32,6 +32,10 @@ class Entered(NamedTuple):
     ended: Any | None
 
 
+EVERY_GPU = ("any", "")
+"""What the widest rate is about."""
+
+
 def enter(settings: Settings, table: Table, row: Any, *, replace: bool = False) -> Entered:
     """Enter a row that holds from `row.from_ns` on; an open one in which it starts ends there.
 
@@ -100,6 +104,8 @@ def subject(table: Table, row: Any) -> tuple[Any, ...]:
 
 def name(about: tuple[Any, ...]) -> str:
     """A subject in words."""
+    if about == EVERY_GPU:
+        return "any GPU"
     return " ".join(str(part) for part in about if part) or "everything"
 
 

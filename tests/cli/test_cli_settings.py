@@ -136,6 +136,7 @@ def test_rates_are_imported_whole_or_not_at_all(farebox, inside, store, tmp_path
 
 def test_a_wrong_rate_is_taken_back_and_the_one_before_holds_on(inside, store):
     inside("rates", "add", "store", "--price", "4.29")
+    assert "a rate for any GPU already" in inside("rates", "add", "store", "--price", "4", check=2).stderr
     inside("rates", "add", "store", "--price", "42.9", "--from", "2026-06-01")
     remove = ("rates", "remove", "store", "--from", "2026-06-01", "--reason")
     assert "say why" in inside(*remove, " ", check=2).stderr
@@ -194,7 +195,8 @@ def test_prices_need_a_unit_and_are_imported_whole_or_not_at_all(farebox, inside
     (tmp_path / "p.csv").write_text(
         head + "Llama-3-8B,,per_1m,1.25,0.3125,10,\nx,fast,per_token,0,,0,2026-06-01\n", "utf-8"
     )
-    inside("prices", "import", "store", "p.csv")
+    told = inside("prices", "import", "store", "p.csv").stdout
+    assert "4 imported from 2 rows (one for each tier where none is named)" in told
     found = {(p.model, p.tier): p for p in kept(store, PRICES)}
     assert set(found) == {("llama-3-8b", t) for t in ("fast", "standard", "batch")} | {("x", "fast")}
     assert found["llama-3-8b", "batch"][2:8] == ("USD", 1_000_000, "1.25", "0.3125", "10", 0)
