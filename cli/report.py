@@ -13,6 +13,7 @@ from .clock import instant
 from .options import store_argument, tz_option
 from .output import put, show
 from .report_close import close
+from .report_marginal import check_format, with_marginal
 from .report_reopen import closings, reopen
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ Examples
   farebox report STORE --from 2026-10-01 --to 2026-10-15 --idle weighted --policy tokens
   farebox report STORE --period 2026-10 --format html -o october.html
   farebox report STORE --by tenant,tier --format csv > october.csv
+  farebox report STORE --period 2026-10 --marginal      (what would go away without each tenant: a signal, not a bill)
   farebox report close STORE --period 2026-10   (freezes the bill; see farebox report close --help)
   farebox report STORE --period 2026-10 --version 1     (the bill before the period was reopened and closed again)
 """
@@ -75,6 +77,7 @@ for command in (close, reopen, closings):
     show_default=True,
     help="What to write; focus goes to Parquet when FILE ends in .parquet.",
 )
+@click.option("--marginal", is_flag=True, help="Add what would go away without each tenant: a signal, not a bill.")
 @click.option("--version", type=click.IntRange(1), help="A version of a closed bill, of one that was reopened too.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="File to write instead of standard output.")
 def write_report(
@@ -84,6 +87,7 @@ def write_report(
     end: str | None,
     tz: str,
     form: str,
+    marginal: bool,
     version: int | None,
     output: Path | None,
     **options: Any,
@@ -98,6 +102,8 @@ def write_report(
 
     if form == "parquet" and output is None:
         raise InputError("--format parquet writes a file: name it with -o FILE")
+    if marginal:
+        check_format(form)
     with open_store(store) as opened:
         if not opened.runs() and not opened.settings(CAPACITIES):
             raise InputError(f"{store} holds no run yet, and no capacity is declared: there is nothing to bill")
@@ -105,12 +111,13 @@ def write_report(
         closed = None if asked is None else _closed(opened, asked, version)
         if version is not None and closed is None:
             raise InputError("--version is for closed bills: name a closed period (farebox report closings lists them)")
-        if closed is not None and form in CLOSED_TEXTS and _is_asked(closed, options):
+        if closed is not None and form in CLOSED_TEXTS and _is_asked(closed, options) and not marginal:
             put(_closed_text(closed, form), output)
             return
-        bill = None if closed is None else _frozen(closed, options)
-        if bill is None:
-            bill = _build(opened, asked, tz, method_of(options))
+        frozen = None if closed is None else _frozen(closed, options)
+        bill = frozen or _build(opened, asked, tz, method_of(options))
+        if marginal:
+            bill = with_marginal(opened, bill, None if frozen is None else closed)
         problems = (*opened.warnings, *bill.check())
     for problem in problems:
         click.echo(f"warning: {problem}", err=True)

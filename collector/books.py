@@ -12,8 +12,9 @@ import pyarrow as pa
 from ..costing.books import Books, all_time
 from ..costing.borders import borders, budget_periods, corrected_closings
 from ..costing.closing_cells import thaw
-from ..costing.repolicy import STEP_COLUMNS, ledger_under, only_requests
+from ..costing.repolicy import ledger_under, only_requests
 from ..costing.rollup import LINE_COLUMNS, roll_ledger
+from ..costing.stored_steps import STEP_COLUMNS
 from ..events import BUDGETS, CAPACITIES, CLOSINGS, LEDGER, MINUTE_NS, PRICES, SHARES, STEPS, TEAM_RENAMES, TENANTS
 
 if TYPE_CHECKING:

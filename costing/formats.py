@@ -10,7 +10,7 @@ import io
 import json
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,6 +18,9 @@ import pyarrow.parquet as pq
 from .periods import utc_text
 from .rating import money_text
 from .report import Line, Report
+
+if TYPE_CHECKING:
+    from .marginal_view import Marginal
 
 FORMULA_STARTS = tuple("=+-@＝＋－＠")
 """What starts a formula in a spreadsheet, also after blanks and in full width."""
@@ -38,7 +41,8 @@ def to_csv(report: Report) -> str:
     spreadsheet would run as a formula gets a leading apostrophe.
     """
     money = ["amount", "amount_loaded", "billed", "currency", "api_amount", "api_currency"]
-    header = ["account", *report.by, *_NUMBERS, "share", *money, *_PRICES, "per_1k_unit", "note"]
+    signal = [] if report.marginal is None else ["marginal_gpu_ns", "marginal_amount"]
+    header = ["account", *report.by, *_NUMBERS, "share", *money, *_PRICES, "per_1k_unit", *signal, "note"]
     rows = [header, *(_csv_cells(report, line) for line in report.lines)]
     return "".join(_csv_row(cells) for cells in rows)
 
@@ -58,7 +62,13 @@ def _csv_cells(report: Report, line: Line) -> list[str]:
     currency = plain(report.currency) if report.is_priced else ""
     money = [amount, loaded, billed, currency, api, plain(report.api_currency or "") if api else ""]
     note = "; ".join(reasons(report, line))
-    return [*names, *counts, _text(line.share), *money, *prices, plain(report.unit), note]
+    signal = [] if report.marginal is None else _signal(report.marginal.of(line))
+    return [*names, *counts, _text(line.share), *money, *prices, plain(report.unit), *signal, note]
+
+
+def _signal(told: Marginal | None) -> list[str]:
+    gpu_ns, amount = (None, None) if told is None else (told.gpu_ns, told.amount_micro)
+    return ["" if gpu_ns is None else str(gpu_ns), _money(amount)]
 
 
 def reasons(report: Report, line: Line) -> list[str]:
@@ -70,7 +80,8 @@ def reasons(report: Report, line: Line) -> list[str]:
         found.append(NO_RATE)
     if report.unpriced and line.unpriced_tokens:
         found.append(NO_PRICE if line.api_micro is None else f"{NO_PRICE} for {line.unpriced_tokens} tokens")
-    return found
+    told = None if report.marginal is None else report.marginal.of(line)
+    return [*found, told.reason] if told is not None and told.reason else found
 
 
 def plain(text: str) -> str:
@@ -127,7 +138,14 @@ def _record(report: Report, line: Line) -> dict[str, str | int | None]:
     record: dict[str, str | int | None] = {"account": line.account, **dict(zip(report.by, line.keys, strict=True))}
     record |= {name: getattr(line, name) for name in (*_NUMBERS, *_MONEY, *_GAPS)}
     decimals: Iterable[tuple[str, Decimal | None]] = ((name, getattr(line, name)) for name in ("share", *_PRICES))
-    return record | {name: None if value is None else f"{value:f}" for name, value in decimals}
+    record |= {name: None if value is None else f"{value:f}" for name, value in decimals}
+    return record if report.marginal is None else record | _signals(report.marginal.of(line))
+
+
+def _signals(told: Marginal | None) -> dict[str, str | int | None]:
+    """What would go away with a line, and why that is not known."""
+    gpu_ns, amount, reason = told or (None, None, "")
+    return {"marginal_gpu_ns": gpu_ns, "marginal_micro": amount, "marginal_reason": reason or None}
 
 
 def to_parquet(report: Report) -> bytes:
@@ -143,6 +161,10 @@ def to_parquet(report: Report) -> bytes:
     columns += [pa.array([line.keys[i] for line in report.lines], pa.string()) for i in range(len(report.by))]
     for name in list(kinds)[len(columns) :]:
         columns.append(pa.array([getattr(line, name) for line in report.lines], kinds[name]))
+    if report.marginal is not None:
+        rows = [_signals(report.marginal.of(line)) for line in report.lines]
+        kinds |= {name: pa.string() if name == "marginal_reason" else pa.int64() for name in _signals(None)}
+        columns += [pa.array([row[name] for row in rows], kinds[name]) for name in _signals(None)]
     schema: Any = pa.schema(list(kinds.items()), metadata={"farebox.report": _summary(report)})
     file = io.BytesIO()
     _parquet.write_table(pa.Table.from_arrays(columns, schema=schema), file)

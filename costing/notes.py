@@ -79,6 +79,7 @@ def notes_of(report: Report) -> tuple[str, ...]:
     parts = (
         _rates(report),
         _method(report),
+        () if report.marginal is None else report.marginal.notes(report),
         _so_far(report),
         _capacity(report.places, report),
         _sharing(report),

@@ -79,15 +79,6 @@ def shapley_model(model: StepModel | None) -> StepModel:
     return model
 
 
-def marginal(cells: Sequence[Share], model: StepModel) -> list[int]:
-    """What would go away with each cell, v(N) − v(N∖cell), in 2⁻²⁰ ns: a signal, not a bill; it does not add up."""
-    rows, attention = sum(cell.rows for cell in cells), sum(cell.attn for cell in cells)
-    whole = model.step(rows, attention)
-    if len(cells) == 1:
-        return [whole]
-    return [whole - model.step(rows - cell.rows, attention - cell.attn) for cell in cells]
-
-
 POLICIES: Mapping[str, Policy] = {
     "roofline": roofline,
     "sequence": sequence,

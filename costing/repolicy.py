@@ -1,15 +1,11 @@
 """Another policy on a recorded run: its stored steps split and booked once more, in bounded memory.
 
-Steps and cells are read back in any order of files. They are put aside in a temporary file, read from there in order
-of step numbers, and go through the same split and the same bookkeeper as when they were recorded.
+They go through the same split and the same bookkeeper as when they were recorded.
 """
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from itertools import zip_longest
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -20,7 +16,7 @@ from ..errors import InputError
 from ..events import LEDGER, REQUESTS, SHARES, STEPS, Run
 from ..roofline.step_model import StepModel
 from . import arrow
-from .cells import CELL_ORDER, Cells
+from .cells import Cells
 from .emptiness import empty_times
 from .ledger import Bookkeeper
 from .policies import find_policy
@@ -28,21 +24,8 @@ from .policy_columns import split_cells
 from .rollup import Totals
 from .rule import SplitError
 from .shares import fill, split_steps
+from .stored_steps import stored_steps
 
-STEP_COLUMNS = (
-    "engine_id",
-    "run_id",
-    "step_seq",
-    "started_ns",
-    "duration_ns",
-    "idle_before_ns",
-    "gpus",
-    "prefill_ns",
-    "decode_ns",
-    "running",
-    "held_by",
-    "basis",
-)
 _COUNTS = ("gpu_ns", "prompt_tokens", "cached_tokens", "output_tokens", "kv_block_ns")
 _compute: Any = pc
 
@@ -55,8 +38,7 @@ def ledger_under(
 ) -> pa.Table:
     """The ledger of `run` (LEDGER schema, one line per key) as it would be under another policy, without its requests.
 
-    Batches hold at least STEP_COLUMNS and all columns of SHARES; each rises in step_seq for any one run, batches come
-    in any order, and rows of other runs are skipped. Only what tenants pay among each other changes: idle, overhead,
+    Batches are those of `stored_steps`. Only what tenants pay among each other changes: idle, overhead,
     underfill and unobserved time and the tenants' sum stay, and so does who pays for emptiness. (Time in a hole between
     steps that a heartbeat had told as idle counts as unobserved here.) How many requests there were no policy changes:
     they are `only_requests` of the recorded ledger, which knows of erased ones too. Raises PolicyError for an
@@ -69,11 +51,8 @@ def ledger_under(
         raise InputError(f"run {run.run_id} has no step model, which the policy shapley needs")
     keeper, lines = Bookkeeper(run), Totals(LEDGER.schema, LEDGER.key)
     nothing = REQUESTS.to_arrow([])
-    with (
-        _ordered(run, step_batches, STEP_COLUMNS, ("step_seq",)) as steps,
-        _ordered(run, share_batches, SHARES.schema.names, ("step_seq", *CELL_ORDER)) as shares,
-    ):
-        for some_steps, some_shares in _together(steps, shares):
+    with stored_steps(run, step_batches, share_batches) as pairs:
+        for some_steps, some_shares in pairs:
             split = _split_again(policy, some_steps, some_shares, model, run.clock == "real")
             lines.add(keeper.book(*split, nothing, keeper.covered_ns))
     lines.add(keeper.book(STEPS.to_arrow([]), SHARES.to_arrow([]), nothing, run.wall_end_ns))
@@ -106,71 +85,3 @@ def _split_again(
     tenants = cells._replace(duration=left).filter(is_tenant)
     ns[is_tenant] = split_cells(tenants, model, policy, np.zeros(len(tenants.duration), np.bool_))
     return fill(steps, riders, cells, at, ns, empty)
-
-
-def _of_run(run: Run, batch: pa.RecordBatch) -> pa.RecordBatch:
-    same_engine = _compute.equal(batch.column("engine_id"), run.engine_id)
-    return batch.filter(_compute.and_(same_engine, _compute.equal(batch.column("run_id"), run.run_id)))
-
-
-@contextmanager
-def _ordered(
-    run: Run, batches: Iterable[pa.RecordBatch], names: Sequence[str], order: Sequence[str]
-) -> Generator[Iterator[pa.Table], None, None]:
-    """Lend the run's rows as tables that continue each other in `order`, which begins with step_seq."""
-    with tempfile.TemporaryDirectory(prefix="farebox-") as folder:
-        path = f"{folder}/rows.arrow"
-        firsts = _put_aside(path, run, batches, names)
-        if not firsts:
-            yield iter(())
-            return
-        with pa.memory_map(path) as source:
-            yield _in_order(pa.ipc.open_file(source), firsts, order)
-
-
-def _put_aside(path: str, run: Run, batches: Iterable[pa.RecordBatch], names: Sequence[str]) -> list[int]:
-    """Write the run's rows to a file, a batch for a batch; returns the lowest step number of each."""
-    firsts: list[int] = []
-    writer: Any = None
-    for batch in batches:
-        rows: Any = _of_run(run, batch).select(list(names))
-        if not rows.num_rows:
-            continue
-        if writer is None:
-            writer = pa.ipc.new_file(path, rows.schema, options=pa.ipc.IpcWriteOptions(compression="lz4"))
-        writer.write_batch(rows)
-        firsts.append(_compute.min(rows.column("step_seq")).as_py())
-    if writer is not None:
-        writer.close()
-    return firsts
-
-
-def _in_order(rows: Any, firsts: Sequence[int], order: Sequence[str]) -> Iterator[pa.Table]:
-    """Batches by their lowest step; a step goes on once no later batch can have a row of it."""
-    by_first = sorted(range(len(firsts)), key=firsts.__getitem__)
-    waiting: pa.Table = rows.schema.empty_table()
-    for batch, following in zip_longest(by_first, by_first[1:]):
-        waiting = pa.concat_tables([waiting, pa.Table.from_batches([rows.get_batch(batch)])])
-        seq = arrow.ints(waiting, "step_seq")
-        complete = seq < firsts[following] if following is not None else np.ones(len(seq), np.bool_)
-        if complete.any():
-            ready = arrow.where(waiting, complete)
-            rising = (np.diff(seq[complete]) >= 0).all()
-            yield ready if rising else ready.sort_by([(name, "ascending") for name in order])
-            waiting = arrow.where(waiting, ~complete)
-
-
-def _together(steps: Iterator[pa.Table], shares: Iterator[pa.Table]) -> Iterator[tuple[pa.Table, pa.Table]]:
-    """Steps with their cells; cells without a step come last, with no steps."""
-    waiting, reached = SHARES.to_arrow([]), -1
-    no_steps = STEPS.to_arrow([])
-    for some in steps:
-        last = int(arrow.ints(some, "step_seq")[-1])
-        while reached <= last and (more := next(shares, None)) is not None:
-            waiting, reached = pa.concat_tables([waiting, more]), int(arrow.ints(more, "step_seq")[-1])
-        ready = arrow.ints(waiting, "step_seq") <= last
-        yield some, arrow.where(waiting, ready)
-        waiting = arrow.where(waiting, ~ready)
-    waiting = pa.concat_tables([waiting, *shares])
-    if waiting.num_rows:
-        yield no_steps, waiting

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
 from itertools import chain
-from typing import Any, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -33,6 +33,9 @@ from .published import publish
 from .rate_card import NO_RATE, RateCard
 from .rating import IdlePolicy, invoice, price_of
 from .teams import Register
+
+if TYPE_CHECKING:
+    from .marginal_view import MarginalView
 
 __all__ = ["COLUMNS", "By", "Line", "PricedCell", "Report", "build_report"]
 
@@ -99,6 +102,8 @@ class Report:
     """What to print for tenants and teams that are called otherwise than their key."""
     cell_table: pa.Table = field(repr=False)
     """The cells as columns."""
+    marginal: MarginalView | None = field(default=None, repr=False)
+    """What would go away without each tenant, where that was asked for: a signal beside the bill."""
 
     @cached_property
     def cells(self) -> tuple[PricedCell, ...]:

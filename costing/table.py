@@ -14,6 +14,7 @@ from .formats import NO_PRICE, NO_RATE
 from .grid import Column, Grid
 from .idle import IDLE_WORDS
 from .line import By
+from .marginal_view import WORDS as MARGINAL_WORDS
 from .notes import clock
 from .rating import MICRO, money_text
 from .report import Line, Report
@@ -42,6 +43,8 @@ def _page(report: Report, room: int) -> Iterator[Text]:
     title = "GPU cost" if report.is_priced else "GPU use"
     yield Text.assemble((title, "bold"), "  ", period)
     yield Text(IDLE_WORDS[report.idle_policy], style="dim")
+    if report.marginal is not None:
+        yield Text(MARGINAL_WORDS, style="dim")
     lines = _in_print_order(report)
     yield from _grid(report, lines).lines(room)
     for note in report.notes():
@@ -69,6 +72,7 @@ def _columns(report: Report, lines: Sequence[Line]) -> list[Column]:
         _gpu_time(lines),
         Column("share", _percent(lines), 3),
         *_money_columns(report, lines),
+        *_marginal_columns(report, lines),
         Column(f"{unit}/1k", [_price(line, line.per_1k, places) for line in lines]),
         Column(f"{unit}/1k\nwith idle", [_price(line, line.per_1k_loaded, places) for line in lines], 1),
         Column(f"{unit}/1k\nout", [_price(line, line.per_1k_out, places) for line in lines], 6),
@@ -94,9 +98,31 @@ def _percent(lines: Sequence[Line]) -> list[str]:
 
 def _gpu_time(lines: Sequence[Line]) -> Column:
     """GPU time in seconds, or in hours when there are many."""
-    total = lines[-1].gpu_ns
-    unit, name = (3_600_000_000_000, "GPU·h") if total >= 36_000_000_000_000 else (1_000_000_000, "GPU·s")
+    unit, name = _gpu_unit(lines)
     return Column(name, _rounded([Fraction(line.gpu_ns * 1000, unit) for line in lines[:-1]], 3))
+
+
+def _gpu_unit(lines: Sequence[Line]) -> tuple[int, str]:
+    return (3_600_000_000_000, "GPU·h") if lines[-1].gpu_ns >= 36_000_000_000_000 else (1_000_000_000, "GPU·s")
+
+
+def _marginal_columns(report: Report, lines: Sequence[Line]) -> list[Column]:
+    """What would go away without each tenant, rounded on its own, since it adds up to nothing; no total."""
+    if report.marginal is None:
+        return []
+    unit, name = _gpu_unit(lines)
+    told = [report.marginal.of(line) for line in lines]
+    times = [None if each is None else _alone(each.gpu_ns, unit // 1000, 3) for each in told]
+    columns = [Column(f"marginal\n{name}", [text or "" for text in times])]
+    if report.is_priced:
+        places = _places(lines[-1].amount_micro or 0)
+        amounts = [None if each is None else _alone(each.amount_micro, 10 ** (6 - places), places) for each in told]
+        columns.append(Column(f"marginal\n{report.currency}", [text or "" for text in amounts]))
+    return columns
+
+
+def _alone(value: int | None, unit: int, places: int) -> str:
+    return UNKNOWN if value is None else _small(value, round(Fraction(value, unit)), places)
 
 
 def _money_columns(report: Report, lines: Sequence[Line]) -> list[Column]:

@@ -8,7 +8,7 @@ from costing_helpers import US, case_a, case_b, make_cell, make_model, make_step
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from farebox.costing.policies import POLICIES, PolicyError, marginal, roofline, shapley, split
+from farebox.costing.policies import POLICIES, PolicyError, roofline, shapley, split
 from farebox.costing.rule import SplitError
 from farebox.costing.shares import split_steps
 from farebox.events import SHARES, STEPS
@@ -39,11 +39,6 @@ def test_worked_case_b(policy, expected):
 
 def test_case_bs_extra_nanosecond():
     assert split("roofline", case_b(), MODEL, 12_700_001) == [295_000, 695_000, 1_295_000, 10_415_001]
-
-
-def test_marginal_is_a_signal_and_not_a_bill():
-    assert marginal(case_b(), MODEL) == [220 * US, 620 * US, 1220 * US, 4400 * US]
-    assert marginal(case_b()[:1], MODEL) == [6500 * US]
 
 
 def test_an_unknown_policy_is_an_error():

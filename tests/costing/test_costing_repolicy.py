@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from farebox.costing.ledger import Bookkeeper
 from farebox.costing.policies import POLICIES, PolicyError
-from farebox.costing.repolicy import STEP_COLUMNS, ledger_under, only_requests
+from farebox.costing.repolicy import ledger_under, only_requests
 from farebox.costing.rollup import Totals
 from farebox.costing.rule import SplitError
 from farebox.costing.shares import split_steps
+from farebox.costing.stored_steps import STEP_COLUMNS
 from farebox.engine.arrival import Arrival
 from farebox.engine.config import EngineConfig
 from farebox.engine.engine import Engine
