@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
@@ -53,11 +54,12 @@ def load_books(store: Store, *periods: Period, policy: str = "roofline", hourly:
     )
     due = _due(books, periods)
     own = [*periods, *budget_periods(books, periods), *due.pop(policy, ())]
-    ledger = _ledger(store, books, policy, periods, _around(own), hourly=hourly)
+    runs: list[Run] = []
+    ledger = _ledger(store, books, policy, periods, _around(own), runs, hourly=hourly)
     others = {
         other: _ledger(store, books, other, periods, _around(closed), hourly=False) for other, closed in due.items()
     }
-    return replace(books, ledger=ledger, ledgers=others)
+    return replace(books, ledger=ledger, ledgers=others, runs=tuple(runs) or books.runs)
 
 
 def _due(books: Books, periods: Sequence[Period]) -> dict[str, list[Closing]]:
@@ -76,23 +78,43 @@ def _around(parts: Sequence[Period | Closing]) -> _Window:
 
 
 def _ledger(
-    store: Store, books: Books, policy: str, periods: Sequence[Period], window: _Window, *, hourly: bool
+    store: Store,
+    books: Books,
+    policy: str,
+    periods: Sequence[Period],
+    window: _Window,
+    runs: list[Run] | None = None,
+    *,
+    hourly: bool,
 ) -> pa.Table:
-    """The ledger of a window under a policy, recorded lines added up between the minutes that the books tell apart."""
-    recorded = _recorded(store, books, periods, window, hourly=hourly)
+    """The ledger of a window under a policy, recorded lines added up between the minutes that the books tell apart.
+
+    `runs` gets the runs as that ledger knows them, for a process may be recording.
+    """
+    recorded = _recorded(store, books, periods, window, runs, hourly=hourly)
     if policy == "roofline":
         return recorded
     return _ledger_under(store, policy, [run for run in books.runs if _within(run, window)], recorded)
 
 
-def _recorded(store: Store, books: Books, periods: Sequence[Period], window: _Window, *, hourly: bool) -> pa.Table:
-    minutes = store.extent(LEDGER)
-    if minutes is None:
+def _recorded(
+    store: Store,
+    books: Books,
+    periods: Sequence[Period],
+    window: _Window,
+    runs: list[Run] | None,
+    *,
+    hourly: bool,
+) -> pa.Table:
+    lines = store.scan(LEDGER, LINE_COLUMNS, *window, coded=True, runs=runs)
+    head = next(lines, None)
+    minutes = store.extent(LEDGER)  # asked after the lines are known, so that none of them lies outside
+    if head is None or minutes is None:
         return books.ledger
     first = minutes[0] if window.from_ns is None else window.from_ns
     last = minutes[1] if window.to_ns is None else window.to_ns - MINUTE_NS
     apart = borders(books, periods or [all_time(books.runs, minutes)], hourly=hourly)
-    return roll_ledger(store.scan(LEDGER, LINE_COLUMNS, *window, coded=True), apart, first, last)
+    return roll_ledger(chain([head], lines), apart, first, last)
 
 
 def _within(run: Run, window: _Window) -> bool:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pyarrow as pa
+from sqlalchemy import Connection
 
 from ..events import Table
 from . import hot
@@ -17,17 +18,24 @@ from .query import Query
 from .tables import ROLLED
 
 
-def scan(layout: Layout, database: Database, query: Query, warnings: list[str]) -> Iterator[pa.RecordBatch]:
+def scan(
+    layout: Layout,
+    database: Database,
+    query: Query,
+    warnings: list[str],
+    beside: Callable[[Connection], None] | None = None,
+) -> Iterator[pa.RecordBatch]:
     """Yield the answer in batches, the archive's part by date; files that cannot be read are named in `warnings`.
 
-    The manifest and the hot rows are read in one transaction, and no file is removed until the last batch is taken.
+    The manifest and the hot rows are read in one transaction, in which `beside` may read what has to agree with them;
+    no file is removed until the last batch is taken.
     """
     schema = query.schema
     if query.table not in ROLLED:
         yield from _stays_hot(database, query).cast(schema).to_batches()
         return
     with files_kept(layout.archive):
-        files, rows = _snapshot(database, query)
+        files, rows = _snapshot(database, query, beside)
         for file in files:
             for batch in _scan_file(layout, query, file, warnings):
                 yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
@@ -43,8 +51,12 @@ def extent(database: Database, table: Table) -> tuple[int, int] | None:
     return (min(first for first, _ in ends), max(last for _, last in ends)) if ends else None
 
 
-def _snapshot(database: Database, query: Query) -> tuple[list[ArchivedFile], pa.Table]:
+def _snapshot(
+    database: Database, query: Query, beside: Callable[[Connection], None] | None
+) -> tuple[list[ArchivedFile], pa.Table]:
     with database.reading() as connection:
+        if beside is not None:
+            beside(connection)
         files = files_of(connection, query.table.name, query.start_ns, query.end_ns)
         return files, hot.unarchived(connection, query.table, query.names, *query.sql_conditions())
 

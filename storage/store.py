@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
 from ..events import RATES, REQUESTS, STEPS, Batch, Progress, Rate, Run, Spooled, Table
@@ -251,13 +252,15 @@ class Store:
         engine_id: str | None = None,
         *,
         coded: bool = False,
+        runs: list[Run] | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """What `read` answers, batch by batch in bounded memory; no file is removed until the last one is taken.
 
-        `coded` gives texts as Arrow dictionaries, which sums by name read in half the time.
+        `coded` gives texts as Arrow dictionaries, which sums by name read in half the time. A list given as `runs` gets
+        every run as it stood at the instant of the answer: beside a recording process, both go on.
         """
         query = Query(table, columns, start_ns, end_ns, engine_id, coded)
-        return history.scan(self._layout, self._database, query, self.warnings)
+        return history.scan(self._layout, self._database, query, self.warnings, _collect_runs(runs))
 
     def close(self) -> None:
         """Let go of the store; the next process may record into it."""
@@ -293,6 +296,10 @@ class Store:
             requests = hot.recorded_keys(connection, REQUESTS, batch.requests)
         some = ", ".join("/".join(map(str, key)) for key in (steps + requests)[:5])
         return DuplicateError(f"already recorded in {self.path}: {some} ({len(steps)} steps, {len(requests)} requests)")
+
+
+def _collect_runs(found: list[Run] | None) -> Callable[[Connection], None] | None:
+    return None if found is None else lambda connection: found.extend(runs.all_runs(connection))
 
 
 def _refuse_other_folders(layout: Layout) -> None:

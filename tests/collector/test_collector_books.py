@@ -151,3 +151,35 @@ def test_rows_in_the_archive_and_rows_that_are_only_hot_count_once(tmp_path):
         opened.append(Batch(run, *nothing, LEDGER.to_arrow([late]), Progress(0, 0, END + MINUTE_NS)))
         assert opened.extent(LEDGER) == (START, END)
         assert build_report(load_books(opened)).total.gpu_ns == END - START + MINUTE_NS
+
+
+def test_a_bill_taken_while_the_run_goes_on_adds_up(store, monkeypatch):
+    """Between any two questions to the store, another hour is recorded."""
+    told = [END]
+
+    def one_more_hour():
+        began, told[0] = told[0], told[0] + 3600 * 10**9
+        run = make_run(started_ns=START, heartbeat_ns=told[0], ended_ns=None)
+        idle = LedgerLine(began, "e", "h", "H100", "idle", "", "", "m", "", 3600 * 10**9, 0, 0, 0, 0, 0, "step")
+        nothing = [table.to_arrow([]) for table in (STEPS, SHARES, REQUESTS)]
+        store.append(Batch(run, *nothing, LEDGER.to_arrow([idle]), Progress(0, 0, told[0])))
+
+    for name in ("runs", "extent", "scan", "settings"):
+        ask = getattr(store, name)
+
+        def then_more(*args, ask=ask, **options):
+            one_more_hour()
+            answer = ask(*args, **options)
+            return answer if isinstance(answer, list | tuple) else _and_more(answer, one_more_hour)
+
+        monkeypatch.setattr(store, name, then_more)
+    books = load_books(store)
+    assert told[0] > END
+    assert sum(books.ledger["gpu_ns"].to_pylist()) == books.runs[0].wall_end_ns - START
+    assert not [told for told in build_report(books).check() if "wall" in told]
+
+
+def _and_more(batches, more):
+    for batch in batches:
+        yield batch
+        more()
