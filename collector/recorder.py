@@ -12,7 +12,20 @@ import pyarrow as pa
 from ..costing.arrow import ints
 from ..costing.ledger import Bookkeeper
 from ..costing.shares import split_steps
-from ..events import REQUESTS, SHARES, STEPS, Batch, DecodeRun, Progress, Request, Run, Share, Step
+from ..events import (
+    INTERVALS,
+    REQUESTS,
+    SHARES,
+    STEPS,
+    Batch,
+    DecodeRun,
+    Interval,
+    Progress,
+    Request,
+    Run,
+    Share,
+    Step,
+)
 from ..roofline import StepModel
 from .expand import expand
 
@@ -41,6 +54,7 @@ class Recorder:
         self._steps: list[Step] = []
         self._shares: list[Share] = []
         self._requests: list[Request] = []
+        self._intervals: list[Interval] = []
         self._runs: list[DecodeRun] = []
         self._kept = 0
         self._first_seq = 0
@@ -81,6 +95,11 @@ class Recorder:
         self._steps.append(step)
         self._shares.extend(cells)
         self._kept += 1
+
+    def interval(self, interval: Interval) -> None:
+        """Keep what a page said about the time that one pseudo-step stands for; tell it with that step."""
+        if interval.step_seq >= self._first_seq:
+            self._intervals.append(interval)
 
     def decodes(self, run: DecodeRun) -> None:
         """Keep a run of decode steps until the next flush spells it out."""
@@ -137,13 +156,12 @@ class Recorder:
         requests = REQUESTS.to_arrow(self._requests)
         steps, shares = split_steps(steps, shares, self._model, measured=run.clock == "real")
         ledger = books.book(steps, shares, requests, run.wall_end_ns)
-        progress = Progress(
-            self._progress.steps + steps.num_rows,
-            self._progress.requests + len(self._requests),
-            books.covered_ns,
-        )
+        progress = Progress(books.steps, self._progress.requests + len(self._requests), books.covered_ns)
+        intervals = INTERVALS.to_arrow(self._intervals) if self._intervals else None
         self._steps, self._shares, self._requests, self._runs, self._kept = [], [], [], [], 0
-        return Batch(run._replace(heartbeat_ns=books.covered_ns), steps, shares, requests, ledger, progress)
+        self._intervals = []
+        run = run._replace(heartbeat_ns=books.covered_ns)
+        return Batch(run, steps, shares, requests, ledger, progress, intervals)
 
     def _told_steps(self, run: Run) -> tuple[pa.Table, pa.Table]:
         """Everything kept, one row per step and one per cell, in the order of steps."""

@@ -22,6 +22,7 @@ from .segments import Bools, Ints, Segments, multiply_divide
 KEYS = ("minute_ns", "account", "tenant_id", "tier", "phase", "basis")
 COUNTS = ("gpu_ns", "prompt_tokens", "cached_tokens", "output_tokens", "requests", "kv_block_ns")
 GAP_ACCOUNTS = ("overhead", "unobserved", "idle")
+BASES = ("step", "interval", "estimated")
 
 
 class LedgerError(FareboxError, ValueError):
@@ -39,6 +40,8 @@ class Bookkeeper:
         self.run = run
         self.covered_ns = run.started_ns if covered_ns is None else covered_ns
         self.steps = steps
+        self._basis = 0
+        """What time without a step rests on, as the newest step does: its place in BASES."""
 
     def book(
         self,
@@ -60,7 +63,7 @@ class Bookkeeper:
         self._check(timeline)
         covered_ns = max(heartbeat_ns, timeline.end_ns(self.covered_ns))
         parts = [
-            self._gaps(timeline, covered_ns),
+            self._gaps(timeline, arrow.codes(steps, "basis", BASES), covered_ns),
             _book_shares(timeline, steps, shares, matched or match_cells(steps, shares)),
             self._requests(requests),
         ]
@@ -68,6 +71,7 @@ class Bookkeeper:
         self.covered_ns = covered_ns
         if len(timeline.seq):
             self.steps = int(timeline.seq[-1]) + 1
+            self._basis = max(0, int(arrow.codes(steps, "basis", BASES)[-1]))
         return lines
 
     def _check(self, timeline: _Timeline) -> None:
@@ -87,8 +91,11 @@ class Bookkeeper:
     def _name(self, timeline: _Timeline, index: int) -> str:
         return f"engine {self.run.engine_id} run {self.run.run_id}: step {timeline.seq[index]}"
 
-    def _gaps(self, timeline: _Timeline, covered_ns: int) -> pa.Table:
-        """Time without a step: overhead until the model is loaded, unobserved where steps are missing, else idle."""
+    def _gaps(self, timeline: _Timeline, basis: Ints, covered_ns: int) -> pa.Table:
+        """Time without a step: overhead until the model is loaded, unobserved where steps are missing, else idle.
+
+        `basis` (int64[steps]) is each step's place in BASES, and that of the gap before it.
+        """
         start = np.append(timeline.before(self.covered_ns), timeline.end_ns(self.covered_ns))
         end = np.append(timeline.started, covered_ns)
         gap = np.flatnonzero(end > start)
@@ -100,12 +107,14 @@ class Bookkeeper:
         starts = np.concatenate([start, loaded, idle])
         ends = np.concatenate([loaded, idle, end])
         accounts = np.repeat(np.arange(len(GAP_ACCOUNTS)), len(start))
+        last = basis[-1] if len(basis) else self._basis
+        bases = np.tile(np.maximum(np.append(basis, last)[gap], 0), len(GAP_ACCOUNTS))
         some = ends > starts
         pieces = _Pieces.cut(starts[some], ends[some])
         return _rows(
             minute_ns=pieces.minute,
             account=arrow.words(GAP_ACCOUNTS, accounts[some][pieces.row]),
-            basis=arrow.same("step", len(pieces.row)),
+            basis=arrow.words(BASES, bases[some][pieces.row]),
             gpu_ns=(pieces.end - pieces.start) * self.run.gpus,
         )
 

@@ -1,7 +1,7 @@
 """Shares: whole tables of steps split into what each cell pays.
 
 Steps whose riders were held to a small batch first lose their emptiness (see `emptiness`); the rest goes by the integer
-rule (see `rule`), or by another policy.
+rule (see `rule`), or by another policy. Intervals of scraped engines have a rule of their own (see `intervals`).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from ..roofline.step_model import StepModel
 from . import arrow
 from .cells import Cells
 from .emptiness import add_underfill, empty_times, payers
+from .intervals import split_intervals
 from .policy_columns import split_cells
 from .rule import SplitError
 from .segments import Ints
@@ -34,6 +35,8 @@ def split_steps(
     empty = empty_times(steps, cells, at, model)
     riding = cells._replace(duration=cells.duration - empty)
     ns = split_cells(riding, model, policy, (empty == 0) & (not measured))
+    if policy == "roofline":
+        ns = split_intervals(steps, cells, at, ns)
     return fill(steps, shares, cells, at, ns, empty)
 
 

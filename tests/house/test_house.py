@@ -10,7 +10,7 @@ import farebox
 
 ROOT = Path(__file__).resolve().parents[2]
 NOT_PACKAGES = {"tests", "benchmarks", "docs", "examples", "plugins", "scripts", "build"}
-HEAVY = ("pandas", "pyarrow", "numpy", "sqlalchemy", "textual", "duckdb", "rich", "pynvml", "psutil")
+HEAVY = ("pandas", "pyarrow", "numpy", "sqlalchemy", "textual", "duckdb", "rich", "pynvml", "psutil", "httpx")
 
 
 def modules_after(code: str) -> set[str]:

@@ -1,0 +1,1 @@
+"""Scraping: metrics pages of engines that tell no steps, read into intervals that can be booked."""

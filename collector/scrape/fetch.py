@@ -1,0 +1,210 @@
+"""Fetching: one request at a time, bounded in time and size, failures in plain words."""
+
+from __future__ import annotations
+
+import os
+import ssl
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+from urllib.parse import urlsplit
+
+from ...errors import FareboxError, InputError
+from ...version import __version__
+
+if TYPE_CHECKING:
+    import httpx
+
+TIMEOUT_S = 10.0
+MOST_BYTES = 16 * 2**20
+_ACCEPT = "text/plain;version=0.0.4,application/openmetrics-text;version=1.0.0;q=0.5,*/*;q=0.1"
+_SAYS = {
+    400: "the server does not accept the request (400)",
+    401: "the server wants a token (401): name the variable or file that holds it (--token-env, --token-file)",
+    403: "the server refuses the token (403): use one that may read the metrics",
+    404: "there is no such page (404): check the address, and that the engine's metrics are switched on",
+    405: "there is no metrics page here (405): check the address",
+    429: "the server limits requests (429): scrape it less often",
+    501: "the server has its metrics switched off (501): start it with them, llama.cpp with --metrics",
+}
+
+
+class FetchError(FareboxError):
+    """A page that could not be fetched; `status` is the answer's, None when there was none."""
+
+    def __init__(self, why: str, status: int | None = None) -> None:
+        super().__init__(why)
+        self.status = status
+
+
+class Answer(NamedTuple):
+    """What a server said, and how long it took."""
+
+    text: str
+    took_s: float
+
+
+class Fetcher(Protocol):
+    """Gets one page after the other of one server."""
+
+    def get(self, path: str) -> Answer:
+        """The page at a path (with its query); FetchError in plain words."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        ...
+
+
+@dataclass(frozen=True)
+class Target:
+    """A server to be scraped. The token is looked up whenever a connection is made and is told to nobody else."""
+
+    url: str
+    token_env: str | None = None
+    token_file: Path | None = None
+    ca_file: Path | None = None
+    timeout_s: float = TIMEOUT_S
+
+    def __post_init__(self) -> None:
+        """Refuse what is no address of a web server, and secrets in it, which screens and logs would show."""
+        parts = urlsplit(self.url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise InputError(f"{self.place} is not an address: write it as http://HOST:PORT")
+        if parts.username or parts.password:
+            raise InputError(f"{self.place}: no password in an address; use --token-env or --token-file")
+
+    @property
+    def place(self) -> str:
+        """Scheme, host and port, for people; never what may be secret."""
+        parts = urlsplit(self.url)
+        host = parts.netloc.rpartition("@")[2]
+        return f"{parts.scheme}://{host}" if parts.scheme and host else self.url.partition("?")[0].rpartition("@")[2]
+
+    @property
+    def host(self) -> str:
+        """The host's name."""
+        return urlsplit(self.url).hostname or ""
+
+    @property
+    def path(self) -> str | None:
+        """The page that the address names; None: the engine's usual one."""
+        parts = urlsplit(self.url)
+        query = f"?{parts.query}" if parts.query else ""
+        return None if parts.path in ("", "/") and not query else (parts.path or "/") + query
+
+    def token(self) -> str | None:
+        """The bearer token; InputError when it is not where it should be."""
+        if self.token_env is not None:
+            value = os.environ.get(self.token_env, "")
+            where = f"the variable {self.token_env}"
+        elif self.token_file is not None:
+            value, where = _read(self.token_file), str(self.token_file)
+        else:
+            return None
+        if not value.strip() or not value.strip().isascii() or not value.strip().isprintable():
+            raise InputError(f"{where} holds no token for {self.place}")
+        return value.strip()
+
+
+class HttpFetcher:
+    """Fetches over HTTP on one connection, without any proxy that the environment names."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._client: httpx.Client | None = None
+
+    def get(self, path: str) -> Answer:
+        """See `Fetcher`. A page that takes too long or is too large is given up, its connection with it."""
+        import httpx
+
+        began = time.monotonic()
+        try:
+            client = self._client = self._client or self._connect()
+            return Answer(self._read(client, path, began + self._target.timeout_s), time.monotonic() - began)
+        except FetchError as error:
+            if error.status is None:
+                self.close()
+            raise
+        except httpx.TimeoutException:
+            self.close()
+            raise FetchError(self._too_slow()) from None
+        except (httpx.HTTPError, httpx.InvalidURL, ssl.SSLError, OSError) as error:
+            self.close()
+            raise FetchError(f"{self._target.place}: {_words(error)}") from None
+
+    def close(self) -> None:
+        """See `Fetcher`."""
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+
+    def _connect(self) -> httpx.Client:
+        import httpx
+
+        token = self._target.token()
+        headers = {"Accept": _ACCEPT, "Accept-Encoding": "gzip", "User-Agent": f"farebox/{__version__}"}
+        if token is not None:
+            headers["Authorization"] = f"Bearer {token}"
+        return httpx.Client(
+            headers=headers,
+            verify=_trust(self._target.ca_file),
+            timeout=self._target.timeout_s,
+            limits=httpx.Limits(max_connections=1, max_keepalive_connections=1, keepalive_expiry=30),
+            follow_redirects=True,
+            max_redirects=3,
+            trust_env=False,
+        )
+
+    def _read(self, client: httpx.Client, path: str, deadline: float) -> str:
+        body = bytearray()
+        parts = urlsplit(self._target.url)
+        with client.stream("GET", f"{parts.scheme}://{parts.netloc}{path}") as answer:
+            if answer.status_code != 200:
+                raise FetchError(f"{self._target.place}{path}: {_says(answer.status_code)}", answer.status_code)
+            for piece in answer.iter_bytes():
+                body += piece
+                if len(body) > MOST_BYTES:
+                    raise FetchError(
+                        f"{self._target.place}{path} is larger than {MOST_BYTES >> 20} MiB: it is not read"
+                    )
+                if time.monotonic() > deadline:
+                    raise FetchError(self._too_slow())
+        return body.decode("utf-8", "replace")
+
+    def _too_slow(self) -> str:
+        return f"{self._target.place} did not answer within {self._target.timeout_s:g} s"
+
+
+def _trust(ca_file: Path | None) -> ssl.SSLContext | bool:
+    if ca_file is None:
+        return True
+    try:
+        return ssl.create_default_context(cafile=ca_file)
+    except (OSError, ssl.SSLError) as error:
+        raise InputError(f"{ca_file} holds no certificates that can be used: {error}") from None
+
+
+def _says(status: int) -> str:
+    return _SAYS.get(status, f"the server answered {status}")
+
+
+def _words(error: Exception) -> str:
+    text = str(error)
+    if "CERTIFICATE_VERIFY_FAILED" in text:
+        return f"its certificate is not trusted ({text.rpartition(': ')[2]}): name the CA's file (--ca-file)"
+    if "WRONG_VERSION_NUMBER" in text or "record layer" in text:
+        return "it does not speak TLS: write http:// instead of https://"
+    if "refused" in text:
+        return "nobody listens there (connection refused): is the engine up, and the port right?"
+    if "Name or service not known" in text or "No address associated" in text or "name resolution" in text:
+        return "there is no host of that name"
+    return text or type(error).__name__
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot read the token from {path}: {error}") from None
