@@ -42,6 +42,11 @@ class CachingJumpEngine(JumpEngine):
         self._log.held += [self._prefixes[ride[0]].held for ride in self._decodes.rides.values()]
         self._note()
 
+    def _renumber(self, less: int) -> None:
+        super()._renumber(less)
+        self._prefixes = {request - less: prefix for request, prefix in self._prefixes.items()}
+        self._riding = {request - less: occupant for request, occupant in self._riding.items()}
+
     def _prefix(self, request: int) -> Prefix:
         if request not in self._prefixes:
             inflow = self.inflow

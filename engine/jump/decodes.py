@@ -107,6 +107,10 @@ class Decodes:
         more = np.arange(known, max(rows + 1, 2 * known))
         self.base += (self._model.overhead + self._model.linear_column(more)).tolist()
 
+    def renumber_requests(self, less: int) -> None:
+        """Requests have smaller numbers by `less` from now on."""
+        self.rides = {number: (ride[0] - less, *ride[1:]) for number, ride in self.rides.items()}
+
     def renumber(self, step: int) -> list[Ride]:
         """Number the rides from 0 again, as of `step`; returns them."""
         rides = [(request, step, origin, end) for request, _, origin, end in self.rides.values()]

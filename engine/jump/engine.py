@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from heapq import heappop, heappush
-from itertools import chain
-from math import sqrt
+from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 from ...roofline.step_model import UNIT_BITS
 from ..arrival import Arrival
 from ..config import EngineConfig
+from .cruise import Cruise, Position, least_steps
 from .decodes import RIDE, RIDE_BITS, Decodes
 from .inflow import BATCH, FAST, NEVER, STANDARD, Inflow
 from .log import BOARDS, COMPLETES, ENDS, Ending, Log, Segment
@@ -58,6 +57,7 @@ class JumpEngine:
         self._hang_ups: list[tuple[int, str, int]] = []
         """A heap of when clients lose patience, and which."""
         self._base_ns = first.arrived_ns
+        self._cruise_on = Cruise(config, self.inflow, self._decodes)
         self._clock = 0
         self._now_ns = first.arrived_ns
         self._step = 0
@@ -68,22 +68,45 @@ class JumpEngine:
 
     def segment(self, most: int) -> Segment | None:
         """Serve on for at most `most` steps, or to the end; None when everything has been told."""
+        log = self._log = Log()
+        forgotten = self._forget()
         first, clock, ended_ns, waiting, taken = (
             self._step, self._clock, self._ended_ns, self._queue.size, self.inflow.taken
         )  # fmt: skip
-        log = self._log = Log()
-        log.rides += chain.from_iterable(self._decodes.renumber(first))
+        for number, ride in enumerate(self._decodes.renumber(first)):
+            log.rides += (number, *ride)
         self._begin_segment()
         self._serve(first + most)
         steps, arrived = self._step - first, range(taken, self.inflow.taken)
         if not steps and not log.endings:
             return None
-        return Segment(log, first, steps, self._base_ns, clock, ended_ns, waiting, arrived, self._now_ns)
+        return Segment(log, first, steps, self._base_ns, clock, ended_ns, waiting, arrived, self._now_ns, forgotten)
+
+    def _forget(self) -> int:
+        """Number requests from the oldest that has not ended, so that who ended takes no room; returns how many did."""
+        live = [ride[0] for ride in self._decodes.rides.values()] + self._queue.numbers()
+        if self._partial is not None:
+            live.append(self._partial.request)
+        count = min(live, default=self.inflow.taken)
+        if count:
+            self.inflow.forget(count)
+            self._renumber(count)
+        return count
+
+    def _renumber(self, less: int) -> None:
+        """Requests have smaller numbers by `less` from now on."""
+        self._decodes.renumber_requests(less)
+        self._queue.renumber(less)
+        if self._partial is not None:
+            self._partial = Partial(self._partial.request - less, self._partial.computed)
+        self._pasts = {request - less: past for request, past in self._pasts.items()}
+        self._hang_ups = [(at, name, request - less) for at, name, request in self._hang_ups if request >= less]
+        heapify(self._hang_ups)
 
     def _serve(self, end: int) -> None:
         while True:
             roomy = self._full_blocks <= self._blocks
-            if self._can_cruise and roomy and not self._queue.size and self._partial is None:
+            if self._can_cruise and roomy and not (self._queue.size or self._partial or self._hang_ups):
                 self._cruise(end)
             self._feed()
             if self._step >= end:
@@ -94,70 +117,11 @@ class JumpEngine:
                 return
 
     def _cruise(self, end: int) -> None:
-        """Take steps up to number `end` while everybody boards alone and at once, and fits: most of most workloads.
-
-        It does what `_leap` and `_take_step` do in this simplest case, over local names and almost without calls.
-        """
-        decodes, inflow = self._decodes, self.inflow
-        seats, token_budget, prompts, attention = self._seats, self._token_budget, inflow.prompt, inflow.attention
-        rides, due, base, token_units = decodes.rides, decodes.due, decodes.base, decodes.token_units
-        arrived_ns, targets, blocks = inflow.arrived_ns, inflow.target, inflow.blocks
-        told_rides, told_chunks, base_ns = self._log.rides, self._log.chunks, self._base_ns
-        n, origins, number, full_blocks = decodes.n, decodes.origins, decodes.next, self._full_blocks
-        hang_up_ns = self._hang_ups[0][0] if self._hang_ups else NEVER
-        step, clock, request, last = self._step, self._clock, inflow.taken, len(arrived_ns) - 1
-        left = ((min(inflow.next_ns, hang_up_ns) - base_ns) << UNIT_BITS) - clock
-        while step < end:
-            if left > 0:
-                if not n:
-                    break
-                steps = due[0] >> RIDE_BITS
-                steps = (steps if steps < end else end) - step
-                first, growth = base[n] + token_units * (n * step - origins), token_units * n
-                units = first * steps + growth * (steps * (steps - 1) >> 1)
-                if units >= left:
-                    steps, units = _least_steps(first, growth, left)
-                step += steps
-            else:
-                now_ns, rows = base_ns + (clock >> UNIT_BITS), prompts[request] if request < last else 0
-                is_alone = rows and arrived_ns[request] <= now_ns < arrived_ns[request + 1] and now_ns < hang_up_ns
-                if not is_alone or n >= seats or n + rows > token_budget or request in inflow.aborts:
-                    break
-                if full_blocks + blocks[request] > self._blocks:
-                    break
-                if n + rows >= len(base):
-                    decodes.price(n + rows)
-                units = base[n + rows] + token_units * (n * step - origins) + attention[request]
-                step += 1
-                target = targets[request]
-                if target > 1:
-                    told_chunks += (step - 1, request, rows, 0, 0, BOARDS | COMPLETES)
-                    origin = step - rows - 1
-                    rides[number] = ride = (request, step, origin, step + target - 1)
-                    told_rides += ride
-                    heappush(due, (step + target - 1) << RIDE_BITS | number)
-                    number += 1
-                    n += 1
-                    origins += origin
-                    full_blocks += blocks[request]
-                else:
-                    told_chunks += (step - 1, request, rows, 0, 0, BOARDS | COMPLETES | ENDS)
-                request += 1
-                left = ((min(arrived_ns[request], hang_up_ns) - base_ns) << UNIT_BITS) - clock
-            clock += units
-            left -= units
-            gone = (step + 1) << RIDE_BITS
-            while due[0] < gone:
-                ride = rides.pop(heappop(due) & RIDE, None)
-                if ride is not None:
-                    n -= 1
-                    origins -= ride[2]
-                    full_blocks -= blocks[ride[0]]
-        if step > self._step:
-            decodes.change(n, origins, number)
-            inflow.skip_to(request)
-            self._full_blocks, self._step, self._clock = full_blocks, step, clock
-            self._now_ns = self._ended_ns = base_ns + (clock >> UNIT_BITS)
+        """Take steps up to number `end` as long as they are simple."""
+        at = Position(self._step, self._clock, self._full_blocks)
+        self._step, self._clock, self._full_blocks = self._cruise_on.take_steps(at, end, self._log)
+        if self._step > at.step:
+            self._now_ns = self._ended_ns = self._base_ns + (self._clock >> UNIT_BITS)
 
     def _feed(self) -> None:
         """Queue what has arrived by now."""
@@ -207,7 +171,7 @@ class JumpEngine:
             first, growth = decodes.base[n] + token_units * (n * step - decodes.origins), token_units * n
             units = first * steps + growth * (steps * (steps - 1) >> 1)
             if units >= left:
-                steps, units = _least_steps(first, growth, left)
+                steps, units = least_steps(first, growth, left)
             clock += units
             left -= units
             self._step = step = step + steps
@@ -369,8 +333,8 @@ class JumpEngine:
             if output_tokens < target:
                 flags |= COMPLETES
                 ride = (request, step, step - computed - 1, step + target - output_tokens)
+                self._log.rides += (self._decodes.next, *ride)
                 self._decodes.join(ride)
-                self._log.rides += ride
             else:
                 flags |= COMPLETES | ENDS
                 self._full_blocks -= self.inflow.blocks[request]
@@ -480,17 +444,3 @@ class JumpEngine:
         self._log.idles += (self._step, clock - self._clock)
         self._clock, self._now_ns = clock, next_ns
         return True
-
-
-def _least_steps(first: int, growth: int, units: int) -> tuple[int, int]:
-    """The least k with first·k + growth·k(k−1)/2 ≥ units, and that sum; for 0 ≤ growth ≤ first and 0 < units."""
-    linear = first - growth / 2
-    k = (int((sqrt(linear * linear + 2.0 * growth * units) - linear) / growth) if growth else units // first) + 1
-    total = first * k + growth * (k * (k - 1) >> 1)
-    while total < units:
-        total += first + growth * k
-        k += 1
-    while (less := total - first - growth * (k - 1)) >= units:
-        total = less
-        k -= 1
-    return k, total

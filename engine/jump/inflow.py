@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterator
 from itertools import chain, islice, pairwise
-from operator import attrgetter
+from typing import NamedTuple
 
 import numpy as np
 
 from ...events import Tier
+from ...roofline.step_model import UNIT_BITS
 from ..arrival import LATEST_NS, Arrival
 from ..config import TIER_RANKS, EngineConfig
 from .chunks import attention
+from .decode_rows import Ints
 
 LANES: dict[Tier, int] = {tier: rank - min(TIER_RANKS.values()) for tier, rank in TIER_RANKS.items()}
 """Who waits in front of whom."""
@@ -21,14 +22,22 @@ NEVER = LATEST_NS << 1
 UNLIMITED = -1
 _NO_LIMIT = (1 << 63) - 1
 _BLOCK = 4096
-_COLUMNS = attrgetter(
-    "request_id", "tenant_id", "tier", "arrived_ns", "prompt_tokens", "output_tokens", "max_tokens", "prefix_ids",
-    "abort_ns",
-)  # fmt: skip
+
+
+class InflowColumns(NamedTuple):
+    """What the columns of requests are made from, int64[arrivals]."""
+
+    arrived_ns: Ints
+    prompt: Ints
+    target: Ints
+    limit: Ints
+    """`max_tokens`; UNLIMITED where there is none."""
+    blocks: Ints
+    group: Ints
 
 
 class Inflow:
-    """All arrivals so far, numbered in their order from 0; one column per property, int64[arrivals].
+    """Arrivals, numbered in their order from 0; one list or column per property.
 
     Raises:
         ValueError: arrivals out of order, an id that comes twice, or an impossible length.
@@ -37,22 +46,25 @@ class Inflow:
     def __init__(self, config: EngineConfig, first: Arrival, rest: Iterator[Arrival]) -> None:
         self.ids: list[str] = []
         self.prefix_ids: list[tuple[int, ...] | None] = []
-        self.arrived_ns = array("q")
-        self.prompt = array("q")
-        self.target = array("q")
+        self.arrived_ns: list[int] = []
+        self.comes_at: list[int] = []
+        """Clock units from the run's first arrival to each."""
+        self.prompt: list[int] = []
+        self.target: list[int] = []
         """Output tokens at which each is done."""
-        self.limit = array("q")
-        """`max_tokens`; UNLIMITED where there is none."""
-        self.blocks = array("q")
+        self.blocks: list[int] = []
         """KV blocks that each holds at its end."""
-        self.attention = array("q")
+        self.attention: list[int] = []
         """Clock units of attention that each whole prompt takes in one chunk."""
-        self.lane = array("q")
-        self.group = array("q")
+        self.lane: list[int] = []
+        self.group: list[int] = []
+        self.columns = InflowColumns(*(np.zeros(0, np.int64) for _ in InflowColumns._fields))
         self.aborts: dict[int, int] = {}
-        """When those clients hang up who lose patience, UTC."""
+        """When those clients hang up who lose patience, UTC; of those who have not been taken."""
         self.groups: dict[tuple[str, Tier], int] = {}
         """Tenant and tier of each group."""
+        self.lanes: set[int] = set()
+        """Lanes of all so far."""
         self.has_batch = self.displaces = False
         """Whether there are requests of the tier `batch`, and fast ones too for which these are put off."""
         self.taken = 0
@@ -62,6 +74,7 @@ class Inflow:
         self._block_size = config.block_size
         self._model = config.step_model
         self._stream = chain([first], rest)
+        self._base_ns = first.arrived_ns
         self._last = first
         self._calm_lane = -1
         self._read()
@@ -83,6 +96,15 @@ class Inflow:
             self.ids[number], self.prefix_ids[number] = "", None
         return ids, prefix_ids
 
+    def forget(self, count: int) -> None:
+        """Forget the first `count` requests: those after them are numbered from 0 again."""
+        for values in (self.ids, self.prefix_ids, self.arrived_ns, self.comes_at, self.prompt, self.target,
+                       self.blocks, self.attention, self.lane, self.group):  # fmt: skip
+            del values[:count]
+        self.columns = InflowColumns(*(column[count:].copy() for column in self.columns))
+        self.aborts = {number - count: at_ns for number, at_ns in self.aborts.items()}
+        self.taken -= count
+
     def skip_to(self, number: int) -> None:
         """All before `number`, which is read already, have been taken."""
         if number > self.taken:
@@ -97,9 +119,7 @@ class Inflow:
         if not block:
             self.next_ns = NEVER
             return
-        ids, tenants, tiers, arrived_ns, prompts, outputs, limits, prefix_ids, aborts = zip(
-            *map(_COLUMNS, block), strict=True
-        )
+        ids, tenants, tiers, arrived_ns, prompts, outputs, limits, prefix_ids, aborts, _ = zip(*block, strict=True)
         arrived, prompt, output = (np.array(column, np.int64) for column in (arrived_ns, prompts, outputs))
         limit = np.array([_NO_LIMIT if limit is None else limit for limit in limits], np.int64)
         target = np.minimum(output, limit)
@@ -115,22 +135,24 @@ class Inflow:
         self.aborts |= restless
         self.ids += ids
         self.prefix_ids += prefix_ids
+        self.arrived_ns += arrived_ns
+        self.comes_at += [(at - self._base_ns) << UNIT_BITS for at in arrived_ns]
         groups = list(zip(tenants, tiers, strict=True))
         for group in dict.fromkeys(groups):
             self.groups.setdefault(group, len(self.groups))
-        known = {tier for _, tier in self.groups}
-        self.has_batch, self.displaces = "batch" in known, known >= {"batch", "fast"}
-        lanes = [LANES[tier] for tier in tiers]
-        self.group.extend(map(self.groups.__getitem__, groups))
-        self.lane.extend(lanes)
-        for column, values in (
-            (self.arrived_ns, arrived),
-            (self.prompt, prompt),
-            (self.target, target),
-            (self.limit, np.where(limit == _NO_LIMIT, UNLIMITED, limit)),
-            (self.blocks, -(-(prompt + target) // self._block_size)),
-            (self.attention, attention(self._model, prompt, np.zeros_like(prompt))),
-        ):
-            column.frombytes(values.tobytes())
+        group = list(map(self.groups.__getitem__, groups))
+        lanes = list(map(LANES.__getitem__, tiers))
+        self.group += group
+        self.lane += lanes
+        self.lanes.update(lanes)
+        self.has_batch, self.displaces = BATCH in self.lanes, self.lanes >= {BATCH, FAST}
+        blocks = -(-(prompt + target) // self._block_size)
+        self.prompt += prompts
+        self.target += target.tolist()
+        self.blocks += blocks.tolist()
+        self.attention += attention(self._model, prompt, np.zeros_like(prompt)).tolist()
+        limit[limit == _NO_LIMIT] = UNLIMITED
+        more = (arrived, prompt, target, limit, blocks, np.array(group, np.int64))
+        self.columns = InflowColumns(*map(np.append, self.columns, more))
         self.next_ns = arrived_ns[0]
         self._calm_lane = -1 if restless else min(lanes)

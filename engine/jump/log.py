@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ...events import FinishReason
 
-RIDE_FIELDS, CHUNK_FIELDS, IDLE_FIELDS = 4, 6, 2
+RIDE_FIELDS, CHUNK_FIELDS, IDLE_FIELDS, CRUISE_FIELDS = 5, 6, 2, 3
 CACHED_FIELDS, HASHED_FIELDS, PARTS_FIELDS = 3, 2, 3
 BOARDS, COMPLETES, ENDS = 1, 2, 4
 """Flags of a chunk: its request boards; its last row is the request's newest token; so is its last step."""
@@ -28,11 +28,15 @@ class Log:
     """Changes, most of them as flat lists of integers; requests and steps are numbered from the run's first."""
 
     rides: list[int] = field(default_factory=list[int])
-    """The `Ride` of everybody who decodes in the segment; who did so before begins with its first step."""
+    """Number and `Ride` of everybody who decodes in the segment; who did so before begins with its first step."""
     cut: dict[int, int] = field(default_factory=dict[int, int])
     """Rides (by number) that ended early, and the step that they are not in any more."""
     chunks: list[int] = field(default_factory=list[int])
     """(step, request, rows, tokens computed before, high-water mark, flags) of each chunk."""
+    cruises: list[int] = field(default_factory=list[int])
+    """(first ride, first request, requests) of those who boarded in their order, each with the whole prompt."""
+    boarded: list[int] = field(default_factory=list[int])
+    """The steps in which they did. Their chunks and rides, whose numbers rise with theirs, follow from that."""
     preempted: list[int] = field(default_factory=list[int])
     """(step, request) of each who was put off, and waits again."""
     hung_up: list[int] = field(default_factory=list[int])
@@ -67,3 +71,5 @@ class Segment(NamedTuple):
     """Requests that arrived since."""
     now_ns: int
     """Everything before this instant has been told."""
+    forgotten: int
+    """How many requests that had ended were numbered before those of this segment, and are no more."""

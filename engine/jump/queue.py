@@ -39,6 +39,14 @@ class Queue:
         self._lanes[lane].popleft()
         self.size -= 1
 
+    def numbers(self) -> list[int]:
+        """All who wait."""
+        return [number for lane in self._lanes for number in lane]
+
+    def renumber(self, less: int) -> None:
+        """Requests have smaller numbers by `less` from now on."""
+        self._lanes = tuple(deque(number - less for number in lane) for lane in self._lanes)
+
     def drop(self, number: int, lane: int) -> bool:
         """Take out somebody who hung up; False: it does not wait."""
         with suppress(ValueError):

@@ -70,7 +70,7 @@ class Requests:
         self, inflow: Inflow, segment: Segment, rides: Rides, chunks: Chunks, steps: StepColumns
     ) -> RequestColumns:
         """Take note of a segment; returns the requests that ended in it."""
-        self._grow(inflow.taken)
+        self._keep(segment.forgotten, inflow.taken)
         self._note(chunks, steps)
         self._charge(rides, chunks, steps)
         np.add.at(self._preemptions, segment.log.preempted[1::2], 1)
@@ -78,17 +78,18 @@ class Requests:
         ends = _ends(inflow, segment, rides, chunks, steps)
         order = np.lexsort((ends.finished_ns, ends.kind, ends.before))
         who, _, _, finished_ns, reason, output_tokens = (column[order] for column in ends)
-        target, limit = (np.frombuffer(column, np.int64)[who] for column in (inflow.target, inflow.limit))
+        known = inflow.columns
+        target, limit = known.target[who], known.limit[who]
         natural = np.where((limit != UNLIMITED) & (target == limit), REASONS.index("length"), REASONS.index("stop"))
         ids, prefix_ids = inflow.names(who.tolist())
         return RequestColumns(
             request_id=ids,
-            group=np.frombuffer(inflow.group, np.int64)[who],
-            arrived_ns=np.frombuffer(inflow.arrived_ns, np.int64)[who],
+            group=known.group[who],
+            arrived_ns=known.arrived_ns[who],
             scheduled_ns=self._scheduled[who],
             first_token_ns=self._first_token[who],
             finished_ns=finished_ns,
-            prompt_tokens=np.frombuffer(inflow.prompt, np.int64)[who],
+            prompt_tokens=known.prompt[who],
             cached_tokens=self._cached[who],
             output_tokens=np.where(output_tokens == UNKNOWN, target, output_tokens),
             max_tokens=limit,
@@ -98,12 +99,16 @@ class Requests:
             gpu_ns=(self._ns[who] + (self._fraction[who] >> UNIT_BITS)) * self._config.gpus,
         )
 
-    def _grow(self, size: int) -> None:
-        more = max(size, len(self._ns)) - len(self._ns)
+    def _keep(self, forgotten: int, size: int) -> None:
+        """Drop the first `forgotten` requests, and make room for `size` of them in all."""
+        more = size - (len(self._ns) - forgotten)
         unknown, zeros = np.full(more, UNKNOWN), np.zeros(more, np.int64)
-        self._scheduled, self._first_token = (np.append(c, unknown) for c in (self._scheduled, self._first_token))
+        self._scheduled, self._first_token = (
+            np.append(column[forgotten:], unknown) for column in (self._scheduled, self._first_token)
+        )
         self._ns, self._fraction, self._preemptions, self._cached = (
-            np.append(column, zeros) for column in (self._ns, self._fraction, self._preemptions, self._cached)
+            np.append(column[forgotten:], zeros)
+            for column in (self._ns, self._fraction, self._preemptions, self._cached)
         )
 
     def _note(self, chunks: Chunks, steps: StepColumns) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +14,17 @@ from .cells import CellColumns, block_ns, cell_keys, cells_of
 from .chunks import Chunks, attention
 from .decode_rows import DecodeRows, Ints, Rides, decode_rows
 from .inflow import Inflow
-from .log import BOARDS, CACHED_FIELDS, CHUNK_FIELDS, COMPLETES, ENDS, PARTS_FIELDS, RIDE_FIELDS, Segment
+from .log import (
+    BOARDS,
+    CACHED_FIELDS,
+    CHUNK_FIELDS,
+    COMPLETES,
+    CRUISE_FIELDS,
+    ENDS,
+    PARTS_FIELDS,
+    RIDE_FIELDS,
+    Segment,
+)
 from .requests import RequestColumns, Requests
 from .steps import StepColumns, steps_of
 
@@ -32,6 +43,21 @@ class Spelled(NamedTuple):
     """Tenant and tier of each request's `group`."""
 
 
+class _Cruised(NamedTuple):
+    """Who boarded while cruising: number of the ride, request, and step from the run's first; int64[requests]."""
+
+    ride: Ints
+    request: Ints
+    step: Ints
+
+    @classmethod
+    def of(cls, segment: Segment) -> _Cruised:
+        first_ride, first_request, size = np.array(segment.log.cruises, np.int64).reshape(-1, CRUISE_FIELDS).T
+        number = np.arange(len(segment.log.boarded)) - np.repeat(np.cumsum(size) - size, size)
+        step = np.array(segment.log.boarded, np.int64)
+        return cls(np.repeat(first_ride, size) + number, np.repeat(first_request, size) + number, step)
+
+
 class Speller:
     """Spells out the segments of one run, in their order."""
 
@@ -46,7 +72,8 @@ class Speller:
         names = sorted(inflow.groups)
         ranks = {name: rank for rank, name in enumerate(names)}
         rank_of = np.array([ranks[name] for name in inflow.groups], np.int64)
-        rides, chunks = self._rides(segment, rank_of), self._chunks(segment, rank_of)
+        cruised = _Cruised.of(segment)
+        rides, chunks = self._rides(segment, rank_of, cruised), self._chunks(segment, rank_of, cruised)
         by_group = decode_rows(rides, rides.group, segment.steps, config.block_size)
         total = by_group
         if len(names) > 1:
@@ -66,26 +93,32 @@ class Speller:
             list(inflow.groups),
         )
 
-    def _rides(self, segment: Segment, rank_of: Ints) -> Rides:
-        request, begin, origin, end = np.array(segment.log.rides, np.int64).reshape(-1, RIDE_FIELDS).T - np.array(
-            [[0], [segment.first], [segment.first], [segment.first]]
-        )
+    def _rides(self, segment: Segment, rank_of: Ints, cruised: _Cruised) -> Rides:
+        known = self._inflow.columns
+        target, prompt = (column[cruised.request] for column in (known.target, known.prompt))
+        goes_on = target > 1
+        by_hand = np.array(segment.log.rides, np.int64).reshape(-1, RIDE_FIELDS).T
+        boarded = (cruised.ride, cruised.request, cruised.step + 1, cruised.step - prompt, cruised.step + target)
+        number, request, begin, origin, end = _joined(list(by_hand), [column[goes_on] for column in boarded], 0)
+        begin, origin, end = (column - segment.first for column in (begin, origin, end))
         done = end <= segment.steps
         end = np.minimum(end, segment.steps)
-        for number, step in segment.log.cut.items():
-            end[number], done[number] = step - segment.first, False
-        group = rank_of[np.frombuffer(self._inflow.group, np.int64)[request]]
+        if segment.log.cut:
+            at = np.searchsorted(number, list(segment.log.cut))
+            end[at], done[at] = np.array(list(segment.log.cut.values())) - segment.first, False
+        group = rank_of[known.group[request]]
         held = np.array(segment.log.held or np.zeros(len(request)), np.int64)
         return Rides(request, group, begin, origin, held, end, done)
 
-    def _chunks(self, segment: Segment, rank_of: Ints) -> Chunks:
-        step, request, rows, before, high_water, flags = (
-            np.array(segment.log.chunks, np.int64).reshape(-1, CHUNK_FIELDS).T
-        )
-        prompt, target, group = (
-            np.frombuffer(column, np.int64)[request]
-            for column in (self._inflow.prompt, self._inflow.target, self._inflow.group)
-        )
+    def _chunks(self, segment: Segment, rank_of: Ints, cruised: _Cruised) -> Chunks:
+        known = self._inflow.columns
+        target, prompt = (column[cruised.request] for column in (known.target, known.prompt))
+        by_hand = np.array(segment.log.chunks, np.int64).reshape(-1, CHUNK_FIELDS).T
+        flags = BOARDS | COMPLETES | ENDS * (target <= 1)
+        zeros = np.zeros_like(prompt)
+        boarded = (cruised.step, cruised.request, prompt, zeros, zeros, flags)
+        step, request, rows, before, high_water, flags = _joined(list(by_hand), boarded, 0)
+        prompt, target, group = (column[request] for column in (known.prompt, known.target, known.group))
         served = np.array(segment.log.cached or np.zeros(len(request) * CACHED_FIELDS), np.int64)
         cached, held, parts = served.reshape(-1, CACHED_FIELDS).T
         return Chunks(
@@ -108,9 +141,7 @@ class Speller:
     def _queued(self, segment: Segment) -> Ints:
         """When those came who then waited."""
         came = slice(segment.arrived.start, segment.arrived.stop)
-        arrived_ns, blocks = (
-            np.frombuffer(column, np.int64)[came] for column in (self._inflow.arrived_ns, self._inflow.blocks)
-        )
+        arrived_ns, blocks = (column[came] for column in (self._inflow.columns.arrived_ns, self._inflow.columns.blocks))
         return arrived_ns[blocks <= self._config.usable_blocks]
 
 
@@ -124,3 +155,10 @@ def _parts(segment: Segment, decodes: DecodeRows, rank_of: Ints) -> Ints:
     order = np.argsort(known, kind="stable")
     at = np.searchsorted(known[order], decodes.group * span + decodes.step, side="right") - 1
     return parts[order][at]
+
+
+def _joined(some: Sequence[Ints], more: Sequence[Ints], key: int) -> list[Ints]:
+    """Rows of both in the order of one column, in which either's rows are."""
+    columns = [np.concatenate(two) for two in zip(some, more, strict=True)]
+    order = np.argsort(columns[key], kind="stable")
+    return [column[order] for column in columns]
