@@ -16,7 +16,7 @@ class Budget(NamedTuple):
     currency: Annotated[str, col("", "ISO 4217 code")]
     soft_micro: Annotated[int | None, col("10⁻⁶ currency", "warn above; null: no soft limit")]
     hard_micro: Annotated[int | None, col("10⁻⁶ currency", "broken above; null: no hard limit")]
-    set_ns: Annotated[int, col("ns", "when it was set, UTC")]
+    set_ns: Annotated[int, col("UTC ns", "when it was set")]
 
 
 class BudgetState(NamedTuple):
@@ -34,7 +34,7 @@ class BudgetState(NamedTuple):
     hard_day: Annotated[str | None, col("", "local day on which hard is reached at this pace; null: not within it")]
     state: Annotated[str, col("", "within, above soft, above hard or unknown")]
     reason: Annotated[str | None, col("", "why spending is not known; null: it is")]
-    seen_ns: Annotated[int, col("ns", "spending is known until here, UTC")]
+    seen_ns: Annotated[int, col("UTC ns", "spending is known until here")]
 
 
 BUDGETS = Table("budgets", Budget, key=("team", "period", "tz"), time="set_ns", sort=("team", "period", "tz"))

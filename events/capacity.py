@@ -11,8 +11,8 @@ class Capacity(NamedTuple):
     host: Annotated[str, col("", "the host")]
     gpu_type: Annotated[str, col("", "GPU type, as `roofline` spells it")]
     gpus: Annotated[int, col("GPUs", "how many")]
-    from_ns: Annotated[int, col("ns", "first instant that is paid, UTC; a whole minute")]
-    to_ns: Annotated[int | None, col("ns", "first instant that is no longer paid; null: open")]
+    from_ns: Annotated[int, col("UTC ns", "first instant that is paid; a whole minute")]
+    to_ns: Annotated[int | None, col("UTC ns", "first instant that is no longer paid; null: open")]
     note: Annotated[str, col("", "e.g. the contract")]
 
 

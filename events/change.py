@@ -8,10 +8,10 @@ from .table import Table, col
 class Change(NamedTuple):
     """One setting before and after somebody changed it. Settings hold what is true now, changes how that came."""
 
-    changed_ns: Annotated[int, col("ns", "when, UTC")]
+    changed_ns: Annotated[int, col("UTC ns", "when")]
     setting: Annotated[str, col("", "the table of the setting, e.g. rates")]
     about: Annotated[str, col("", "what the setting is about, in words")]
-    from_ns: Annotated[int, col("ns", "first instant at which the setting held, UTC")]
+    from_ns: Annotated[int, col("UTC ns", "first instant at which the setting held")]
     before: Annotated[str, col("", "the setting before, as JSON")]
     after: Annotated[str | None, col("", "the setting after, as JSON; null: taken back")]
     reason: Annotated[str, col("", "why")]

@@ -13,13 +13,13 @@ class Closing(NamedTuple):
 
     period: Annotated[str, col("", "the period as 2026-10, or from/to")]
     tz: Annotated[str, col("", "IANA zone whose midnights bound it")]
-    from_ns: Annotated[int, col("ns", "its first instant, UTC")]
-    to_ns: Annotated[int, col("ns", "the first instant after it, UTC")]
+    from_ns: Annotated[int, col("UTC ns", "its first instant")]
+    to_ns: Annotated[int, col("UTC ns", "the first instant after it")]
     version: Annotated[int, col("", "1, and one more each time the period is closed again")]
-    closed_ns: Annotated[int, col("ns", "when it was closed, UTC")]
+    closed_ns: Annotated[int, col("UTC ns", "when it was closed")]
     content_hash: Annotated[str, col("", "SHA-256 of `content`, in hex")]
     content: Annotated[str, col("", "the bill: lines, method, rate card and versions, as JSON")]
-    reopened_ns: Annotated[int | None, col("ns", "when it was reopened, UTC; null: it stands")]
+    reopened_ns: Annotated[int | None, col("UTC ns", "when it was reopened; null: it stands")]
     reason: Annotated[str | None, col("", "why it was reopened; null: it stands")]
 
     @property

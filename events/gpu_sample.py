@@ -12,7 +12,7 @@ class GpuSample(NamedTuple):
 
     host: Annotated[str, col("", "the host")]
     gpu_uuid: Annotated[str, col("", "the device or the MIG slice")]
-    at_ns: Annotated[int, col("ns", "when it was read, UTC")]
+    at_ns: Annotated[int, col("UTC ns", "when it was read")]
     device: Annotated[int, col("", "number of the device on its host")]
     name: Annotated[str, col("", "the product's name")]
     parent_uuid: Annotated[str | None, col("", "the device that a MIG slice is part of; null: it is no slice")]

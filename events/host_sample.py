@@ -9,7 +9,7 @@ class HostSample(NamedTuple):
     """One reading of a host. Null: it could not be read."""
 
     host: Annotated[str, col("", "the host")]
-    at_ns: Annotated[int, col("ns", "when it was read, UTC")]
+    at_ns: Annotated[int, col("UTC ns", "when it was read")]
     cpus: Annotated[int, col("", "logical processors")]
     cpu_permille: Annotated[int | None, col("‰", "part of all processors in use since the reading before")]
     mem_used: Annotated[int | None, col("bytes", "memory in use")]

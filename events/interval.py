@@ -15,7 +15,7 @@ class Interval(NamedTuple):
     engine_id: Annotated[str, col("", "the engine")]
     run_id: Annotated[str, col("", "the run of the engine")]
     step_seq: Annotated[int, col("", "number of the pseudo-step that stands for it")]
-    started_ns: Annotated[int, col("ns", "the first scrape, UTC")]
+    started_ns: Annotated[int, col("UTC ns", "the first scrape")]
     duration_ns: Annotated[int, col("ns", "time between the two scrapes")]
     running: Annotated[int | None, col("sequences", "sequences on board at the second scrape")]
     waiting: Annotated[int | None, col("sequences", "requests in the queue at the second scrape")]

@@ -15,7 +15,7 @@ class LedgerLine(NamedTuple):
     apply (the tenant of idle time) are empty.
     """
 
-    minute_ns: Annotated[int, col("ns", "start of the minute, UTC")]
+    minute_ns: Annotated[int, col("UTC ns", "start of the minute")]
     engine_id: Annotated[str, col("", "the engine")]
     host: Annotated[str, col("", "its host")]
     gpu_type: Annotated[str, col("", "its GPU type")]

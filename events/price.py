@@ -15,8 +15,8 @@ class TokenPrice(NamedTuple):
     input_price: Annotated[str, col("currency", "of prompt tokens that were not cached, as decimal text")]
     cached_price: Annotated[str | None, col("currency", "of cached prompt tokens; null: the input price")]
     output_price: Annotated[str, col("currency", "of output tokens, reasoning included")]
-    from_ns: Annotated[int, col("ns", "first instant it holds, UTC; a whole minute")]
-    to_ns: Annotated[int | None, col("ns", "first instant it no longer holds; null: open")]
+    from_ns: Annotated[int, col("UTC ns", "first instant it holds; a whole minute")]
+    to_ns: Annotated[int | None, col("UTC ns", "first instant it no longer holds; null: open")]
     note: Annotated[str, col("", "where it comes from")]
 
 

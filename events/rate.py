@@ -18,8 +18,8 @@ class Rate(NamedTuple):
     currency: Annotated[str, col("", "ISO 4217 code")]
     per_gpu_hour: Annotated[str, col("currency/GPU·h", "price as exact decimal text or a fraction p/q; never a float")]
     terms: Annotated[str | None, col("", "terms of ownership that the price was computed from, as JSON; null: a price")]
-    from_ns: Annotated[int, col("ns", "first instant it holds, UTC; a whole minute")]
-    to_ns: Annotated[int | None, col("ns", "first instant it no longer holds; null: open")]
+    from_ns: Annotated[int, col("UTC ns", "first instant it holds; a whole minute")]
+    to_ns: Annotated[int | None, col("UTC ns", "first instant it no longer holds; null: open")]
     note: Annotated[str, col("", 'where it comes from, e.g. "example"')]
 
 

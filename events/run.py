@@ -28,10 +28,10 @@ class Run(NamedTuple):
     kv_blocks: Annotated[int | None, col("blocks", "KV blocks of the replica")]
     step_model: Annotated[str | None, col("", "the step model's constants, as JSON")]
     clock: Annotated[str, col("", "real (measured) or virtual (the step model's own time)")]
-    started_ns: Annotated[int, col("ns", "start, UTC")]
+    started_ns: Annotated[int, col("UTC ns", "start")]
     load_ns: Annotated[int, col("ns", "time from the start until the model was loaded; it is overhead")]
-    heartbeat_ns: Annotated[int, col("ns", "everything before this instant has been told, UTC")]
-    ended_ns: Annotated[int | None, col("ns", "end, UTC; null while it lives or when it was lost")]
+    heartbeat_ns: Annotated[int, col("UTC ns", "everything before this instant has been told")]
+    ended_ns: Annotated[int | None, col("UTC ns", "end; null while it lives or when it was lost")]
 
     @property
     def wall_end_ns(self) -> int:

@@ -13,8 +13,8 @@ class SourceState(NamedTuple):
     source: Annotated[str, col("", "the source, as the configuration names it")]
     kind: Annotated[str, col("", "what it is: vllm, sglang, nvml, spool …")]
     state: Annotated[str, col("", "up, degraded or down")]
-    since_ns: Annotated[int, col("ns", "when that began, UTC")]
-    seen_ns: Annotated[int, col("ns", "when it was last looked at, UTC")]
+    since_ns: Annotated[int, col("UTC ns", "when that began")]
+    seen_ns: Annotated[int, col("UTC ns", "when it was last looked at")]
     why: Annotated[str | None, col("", "what is wrong and what to do; null: nothing is")]
 
 

@@ -30,14 +30,14 @@ _KINDS: dict[Any, Kind] = {int: "int", str: "str", tuple[str, ...]: "strs", tupl
 
 
 class Meta(NamedTuple):
-    """What a column means: its unit ("" for names and plain counts) and one sentence."""
+    """What a column means: its unit ("" for names and plain counts, "UTC ns" for instants) and one sentence."""
 
     unit: str
     doc: str
 
 
 def col(unit: str, doc: str) -> Meta:
-    """Describe a record field: `Annotated[int, col("ns", "start of the step, UTC")]`."""
+    """Describe a record field: `Annotated[int, col("UTC ns", "start of the step")]`."""
     return Meta(unit, doc)
 
 
@@ -50,6 +50,11 @@ class Column:
     nullable: bool
     unit: str
     doc: str
+
+    @property
+    def is_instant(self) -> bool:
+        """Whether its numbers are points in time, not durations."""
+        return self.unit == "UTC ns"
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ class TeamRename(NamedTuple):
 
     team: Annotated[str, col("", "what it was called")]
     name: Annotated[str, col("", "what it is called since")]
-    from_ns: Annotated[int, col("ns", "first instant of the new name, UTC")]
-    recorded_ns: Annotated[int, col("ns", "when it was told, UTC")]
+    from_ns: Annotated[int, col("UTC ns", "first instant of the new name")]
+    recorded_ns: Annotated[int, col("UTC ns", "when it was told")]
 
 
 TEAM_RENAMES = Table("team_renames", TeamRename, key=("team", "from_ns"), time="from_ns", sort=("from_ns", "team"))

@@ -17,8 +17,8 @@ class Tenant(NamedTuple):
     team: Annotated[str | None, col("", "the team that pays; null: not attributed")]
     cost_centre: Annotated[str | None, col("", "its cost centre; null: none")]
     reserved_milligpus: Annotated[int | None, col("GPU/1000", "GPUs kept for it, in thousandths; null: none")]
-    from_ns: Annotated[int, col("ns", "first instant it holds, UTC")]
-    to_ns: Annotated[int | None, col("ns", "first instant it no longer holds; null: open")]
+    from_ns: Annotated[int, col("UTC ns", "first instant it holds")]
+    to_ns: Annotated[int | None, col("UTC ns", "first instant it no longer holds; null: open")]
 
 
 def hash_key(key: str) -> str:
@@ -32,8 +32,8 @@ class ApiKey(NamedTuple):
     key_hash: Annotated[str, col("", "SHA-256 of the key, in hex")]
     tenant_id: Annotated[str, col("", "the tenant")]
     hint: Annotated[str, col("", "the key's last four characters, to tell keys apart")]
-    from_ns: Annotated[int, col("ns", "when it was added, UTC")]
-    to_ns: Annotated[int | None, col("ns", "when it was revoked; null: valid")]
+    from_ns: Annotated[int, col("UTC ns", "when it was added")]
+    to_ns: Annotated[int | None, col("UTC ns", "when it was revoked; null: valid")]
 
 
 TENANTS = Table("tenants", Tenant, key=("tenant_id", "from_ns"), time="from_ns", sort=("tenant_id", "from_ns"))

@@ -60,7 +60,7 @@ class Staging:
         """Write rows of one table, one sorted file per UTC date."""
         if rows.num_rows == 0:
             return
-        rows = _in_order(table, rows)
+        rows = in_order(table, rows)
         for of_day in by_day(table, rows):
             first_ns, _ = extent(of_day, table.time)
             self._write(table, of_day, f"{first_ns}-{secrets.token_hex(8)}")
@@ -152,7 +152,7 @@ def merged(table: Table, rows: pa.Table) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=table.schema)
 
 
-def _in_order(table: Table, rows: pa.Table) -> pa.Table:
+def in_order(table: Table, rows: pa.Table) -> pa.Table:
     """Sort by the table's order, unless rows are."""
     return rows if is_sorted(table, rows) else rows.sort_by([(name, "ascending") for name in table.sort])
 

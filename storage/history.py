@@ -9,6 +9,7 @@ from sqlalchemy import Connection
 
 from ..events import Table
 from . import hot
+from .damage import check_size, warn
 from .database import Database
 from .layout import Layout
 from .lock import files_kept
@@ -67,16 +68,11 @@ def _stays_hot(database: Database, query: Query) -> pa.Table:
 
 
 def _scan_file(layout: Layout, query: Query, file: ArchivedFile, warnings: list[str]) -> Iterator[pa.RecordBatch]:
-    path = layout.root / file.path
     rows, condition = 0, query.arrow_condition(file.min_ns, file.max_ns)
     try:
-        if path.stat().st_size != file.bytes:
-            raise OSError(f"it has {path.stat().st_size} bytes instead of {file.bytes}")
-        for batch in scan_file(path, query.file_schema, query.names, condition):
+        check_size(layout, file)
+        for batch in scan_file(layout.root / file.path, query.file_schema, query.names, condition):
             rows += batch.num_rows
             yield batch
     except (OSError, pa.ArrowException) as error:
-        lost = "was skipped" if rows == 0 else f"was read only up to row {rows} of the answer"
-        warning = f"{path} {lost} ({file.rows} rows of {file.date}): {error}"
-        if warning not in warnings:
-            warnings.append(warning)
+        warn(layout, file, error, warnings, rows)

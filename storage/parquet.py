@@ -20,6 +20,8 @@ ROW_GROUP = 131_072
 _BATCH = 65_536
 _BUFFER = 1 << 20
 _CHECKED = ds.ParquetFragmentScanOptions(page_checksum_verification=True)
+FORMAT = ds.ParquetFileFormat(default_fragment_scan_options=_CHECKED)
+"""How files of the archive are read: their checksums are looked at."""
 _MOSTLY_ALIKE = {
     "idle_before_ns", "gpus", "waiting", "prefill_ns", "prefill_seqs", "prefill_tokens", "cached_tokens",
     "recomputed_tokens", "rejected_tokens", "kv_blocks_total", "preemptions",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sqlalchemy import ColumnElement
 
+from ..errors import InputError
 from ..events import Table
 from .rows import coded, projected
 from .tables import SQL_TABLES
@@ -14,6 +15,8 @@ from .tables import SQL_TABLES
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.compute as pc
+
+MIN_NS, MAX_NS = -(2**63), 2**63 - 1
 
 
 class Query(NamedTuple):
@@ -26,16 +29,19 @@ class Query(NamedTuple):
     engine_id: str | None = None
     coded: bool = False
     """Texts as Arrow dictionaries: names repeat, and sums by name need no more than their codes."""
+    matches: tuple[tuple[str, str], ...] = ()
+    """Columns and the text that rows must have in them."""
 
     @property
     def names(self) -> list[str]:
-        """The columns of the answer, in its order. Raises ValueError for one that the table lacks."""
+        """The columns of the answer, in its order. Raises InputError for one that the table lacks."""
         known = [column.name for column in self.table.columns]
         if self.columns is None:
             return known
         unknown = [name for name in self.columns if name not in known]
         if unknown or not self.columns:
-            raise ValueError(f"table {self.table.name} has no column {', '.join(unknown) or '(none named)'}: {known}")
+            missed = ", ".join(unknown) or "(none named)"
+            raise InputError(f"table {self.table.name} has no column {missed}; it has {', '.join(known)}")
         return list(self.columns)
 
     @property
@@ -58,9 +64,10 @@ class Query(NamedTuple):
             conditions.append(sql.c[self.table.time] < self.end_ns)
         if self.engine_id is not None and self._has_engines:
             conditions.append(sql.c.engine_id == self.engine_id)
+        conditions += [sql.c[name] == text for name, text in self.matches]
         return conditions
 
-    def arrow_condition(self, min_ns: int, max_ns: int) -> pc.Expression | None:
+    def arrow_condition(self, min_ns: int = MIN_NS, max_ns: int = MAX_NS) -> pc.Expression | None:
         """The limits that matter for a file of the archive with rows in [min_ns, max_ns]; None: all rows are meant."""
         import pyarrow.compute as pc
 
@@ -71,6 +78,7 @@ class Query(NamedTuple):
             conditions.append(pc.field(self.table.time) < self.end_ns)
         if self.engine_id is not None and self._has_engines:
             conditions.append(pc.field("engine_id") == self.engine_id)
+        conditions += [pc.field(name) == text for name, text in self.matches]
         return _all(conditions)
 
     @property

@@ -1,0 +1,87 @@
+"""Tables of a store as lazy Arrow data sets: what a query does not ask for is not read."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import date
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from pyarrow.fs import LocalFileSystem
+
+from ..events import Table
+from . import hot
+from .database import Database
+from .layout import DAY_NS, Layout
+from .manifest import ArchivedFile, files_of
+from .parquet import FORMAT
+from .query import Query
+from .tables import ROLLED
+
+_FILES: Any = ds.FileSystemDataset
+DATE = "date"
+"""The UTC date of a row, by which files are put into folders."""
+
+
+class Tables(NamedTuple):
+    """Data sets by the name of their table, all of one instant, and the files that they read."""
+
+    datasets: dict[str, ds.Dataset]
+    files: list[ArchivedFile]
+
+
+def tables_for(layout: Layout, database: Database, queries: Sequence[Query], skipped: Collection[str] = ()) -> Tables:
+    """The rows that each query is about, with all columns.
+
+    Tables that are rolled get a column `date` beside their own. Comparisons with it and with time skip
+    files, by what the manifest says of them; those with time and with the engine skip row groups. Files in `skipped`
+    are left out. While the data sets are in use, no file may be removed: hold `files_kept`.
+    """
+    found = Tables({}, [])
+    with database.reading() as connection:
+        for query in queries:
+            name, columns = query.table.name, [column.name for column in query.table.columns]
+            if query.table not in ROLLED:
+                rows = hot.rows_where(connection, query.table, columns, *query.sql_conditions())
+                found.datasets[name] = ds.dataset(rows)
+                continue
+            files = files_of(connection, name, query.start_ns, query.end_ns)
+            kept = [file for file in files if file.path not in skipped]
+            rows = hot.unarchived(connection, query.table, columns, *query.sql_conditions())
+            found.datasets[name] = _limited(query, _joined(layout, query.table, kept, rows))
+            found.files.extend(kept)
+    return found
+
+
+def _joined(layout: Layout, table: Table, files: Sequence[ArchivedFile], rows: pa.Table) -> ds.Dataset:
+    schema = dated(table)
+    fragments: list[Any] = [_fragment(layout, table, file) for file in files]
+    archived: Any = _FILES(fragments, schema, FORMAT, LocalFileSystem())
+    return ds.UnionDataset(schema, [archived, ds.dataset(_with_date(table, rows))])
+
+
+def _limited(query: Query, dataset: ds.Dataset) -> ds.Dataset:
+    condition = query.arrow_condition()
+    return dataset if condition is None else dataset.filter(condition)
+
+
+def dated(table: Table) -> pa.Schema:
+    """The Arrow schema of a table with `date` behind its own columns."""
+    return table.schema.append(pa.field(DATE, pa.date32(), metadata={"unit": "", "doc": "the UTC date of the row"}))
+
+
+def _fragment(layout: Layout, table: Table, file: ArchivedFile) -> Any:
+    at = pc.field(table.time)
+    day = pc.field(DATE) == pa.scalar(date.fromisoformat(file.date))
+    within = day & (at >= file.min_ns) & (at <= file.max_ns)
+    path = str(layout.root / file.path)
+    return FORMAT.make_fragment(path, filesystem=LocalFileSystem(), partition_expression=within)
+
+
+def _with_date(table: Table, rows: pa.Table) -> pa.Table:
+    days: Any = rows.column(table.time).to_numpy() // DAY_NS
+    column: Any = pa.array(days, pa.int64()).cast(pa.int32()).cast(pa.date32())
+    field: Any = dated(table).field(DATE)
+    return rows.append_column(field, column)
