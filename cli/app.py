@@ -11,15 +11,18 @@ import click
 from ..errors import FareboxError
 from ..version import __version__
 from .archive import archive
+from .backup import backup
 from .budgets import budgets
 from .calibrate import calibrate
 from .demo import demo
 from .doctor import doctor
 from .explain import explain
+from .export import export
 from .gpu import gpu
 from .hosts import hosts
 from .output import forgive_locale
 from .prices import prices
+from .query import query
 from .rates import rates
 from .report import report
 from .run import run
@@ -85,6 +88,8 @@ COMMANDS = (
     top,
     report,
     explain,
+    query,
+    export,
     gpu,
     doctor,
     step,
@@ -96,6 +101,7 @@ COMMANDS = (
     prices,
     budgets,
     archive,
+    backup,
 )
 for command in COMMANDS:
     app.add_command(command)

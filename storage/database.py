@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import cast
 from urllib.parse import quote
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
@@ -67,6 +68,16 @@ class Database:
             finally:
                 raw.close()
         self.checkpoint()
+
+    def copy_to(self, file: Path) -> None:
+        """Copy the database as it stands at one instant, beside whoever writes, into a file that holds nothing yet."""
+        with self._plain_words("copy"):
+            raw = self._engine.raw_connection()
+            try:
+                with closing(sqlite3.connect(file)) as copy:
+                    cast(sqlite3.Connection, raw.driver_connection).backup(copy)
+            finally:
+                raw.close()
 
     def close(self) -> None:
         """Close every connection."""

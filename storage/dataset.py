@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from datetime import date
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,7 +20,7 @@ from .parquet import FORMAT
 from .query import Query
 from .tables import ROLLED
 
-_FILES: Any = ds.FileSystemDataset
+_DS = cast(Any, ds)  # its stubs know no constructors
 DATE = "date"
 """The UTC date of a row, by which files are put into folders."""
 
@@ -58,8 +58,8 @@ def tables_for(layout: Layout, database: Database, queries: Sequence[Query], ski
 def _joined(layout: Layout, table: Table, files: Sequence[ArchivedFile], rows: pa.Table) -> ds.Dataset:
     schema = dated(table)
     fragments: list[Any] = [_fragment(layout, table, file) for file in files]
-    archived: Any = _FILES(fragments, schema, FORMAT, LocalFileSystem())
-    return ds.UnionDataset(schema, [archived, ds.dataset(_with_date(table, rows))])
+    archived = _DS.FileSystemDataset(fragments, schema, FORMAT, LocalFileSystem())
+    return _DS.UnionDataset(schema, [archived, ds.dataset(_with_date(table, rows))])
 
 
 def _limited(query: Query, dataset: ds.Dataset) -> ds.Dataset:
@@ -83,5 +83,4 @@ def _fragment(layout: Layout, table: Table, file: ArchivedFile) -> Any:
 def _with_date(table: Table, rows: pa.Table) -> pa.Table:
     days: Any = rows.column(table.time).to_numpy() // DAY_NS
     column: Any = pa.array(days, pa.int64()).cast(pa.int32()).cast(pa.date32())
-    field: Any = dated(table).field(DATE)
-    return rows.append_column(field, column)
+    return rows.append_column(cast(Any, dated(table).field(DATE)), column)

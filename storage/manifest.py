@@ -50,6 +50,11 @@ def files_of(
     return [ArchivedFile(*row) for row in connection.execute(query)]
 
 
+def all_files(connection: Connection) -> list[ArchivedFile]:
+    """Every file that counts, by path."""
+    return [ArchivedFile(*row) for row in connection.execute(select(FILES).order_by(FILES.c.path))]
+
+
 def counted_paths(connection: Connection) -> set[str]:
     """The path of every file that counts."""
     return set(connection.execute(select(FILES.c.path)).scalars())

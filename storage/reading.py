@@ -32,6 +32,7 @@ from .source import Source, Warnings
 
 if TYPE_CHECKING:
     from .answers import SqlAnswer, TableAnswer
+    from .backup import Backup
 
 
 def open_store(path: str | Path) -> StoreReader:
@@ -177,6 +178,16 @@ class StoreReader:
         from .sql import Select
 
         return SqlAnswer(self._source, Select(sql, _ns(start), _ns(end), engine))
+
+    def backup(self, destination: str | Path, *, copy: bool = False) -> Backup:
+        """Make a store at `destination` that holds what this one holds now, beside whoever records into it.
+
+        Files of the archive never change, so on one file system they are linked, unless they are to be a `copy`. Events
+        that still wait in spools are not in it. Raises InputError unless the destination is new or an empty folder.
+        """
+        from .backup import back_up
+
+        return back_up(self._source, Path(destination), copy=copy)
 
     def close(self) -> None:
         """Let go of the store, and of DuckDB relations on it."""
