@@ -6,6 +6,7 @@ import gc
 import json
 import socket
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from itertools import chain
@@ -20,6 +21,7 @@ from ..engine.shield import shielded_signals
 from ..engine.speculation import PER_MILLION, Speculation
 from ..errors import FareboxError, InputError
 from ..roofline import Replica
+from ..storage.errors import StoreFullError
 from .budget_watch import BudgetWatch
 from .bulk import BulkRecorder, can_jump
 from .recorder import Recorder
@@ -144,7 +146,8 @@ def _record_stepwise(
     def tick() -> None:
         if recorder.flush_if_due() and pace is not None:
             store.maintain(engine.now_ns)
-            watch.look_if_due()
+            with suppress(StoreFullError):
+                watch.look_if_due()
         if on_tick is not None:
             on_tick(recorder)
 

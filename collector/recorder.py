@@ -27,6 +27,7 @@ from ..events import (
     Step,
 )
 from ..roofline import StepModel
+from .backlog import Backlog
 from .expand import expand
 
 if TYPE_CHECKING:
@@ -47,8 +48,8 @@ class Recorder:
 
     def __init__(self, store: Store, *, bulk: bool, stream: ArchiveStream | None = None) -> None:
         """Record into `store`; `bulk` writes straight into the archive (runs at full speed), by a `stream` if given."""
-        append = store.append_archive if bulk else store.append
-        self._write = append if stream is None else stream.append
+        straight = store.append_archive if stream is None else stream.append
+        self._write = straight if bulk else Backlog(store, store.append).put
         self._flush_s = BULK_FLUSH_S if bulk else HOT_FLUSH_S
         self._store = store
         self._steps: list[Step] = []

@@ -7,6 +7,7 @@ import signal
 import socket
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import uvicorn
@@ -19,6 +20,7 @@ from ..engine.server.metrics import Metrics
 from ..engine.server.service import Offer, Service
 from ..errors import FareboxError
 from ..events import API_KEYS
+from ..storage.errors import StoreFullError
 from .background import BackgroundRecorder
 from .budget_watch import BudgetWatch
 from .embedded import EmbeddedEngine
@@ -82,7 +84,8 @@ def _recording(store: Store, access: Access) -> BackgroundRecorder:
     def record() -> None:
         recorder.flush()
         store.maintain(time.time_ns())
-        watch.look_if_due()
+        with suppress(StoreFullError):
+            watch.look_if_due()
         access.use(store.settings(API_KEYS))
 
     return BackgroundRecorder(recorder, record)

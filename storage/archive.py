@@ -10,7 +10,6 @@ import secrets
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -191,9 +190,8 @@ def by_day(table: Table, rows: pa.Table) -> list[pa.Table]:
     first, last = (ns // DAY_NS for ns in extent(rows, table.time))
     if first == last:
         return [rows]
-    borders = [day * DAY_NS for day in range(first, last + 2)]
-    days = [rows.filter((at >= a) & (at < b)) for a, b in pairwise(borders)]
-    return [day for day in days if day.num_rows]
+    days: Any = np.unique(rows.column(table.time).to_numpy() // DAY_NS)
+    return [rows.filter((at >= day * DAY_NS) & (at < (day + 1) * DAY_NS)) for day in days.tolist()]
 
 
 def _sweep_failed(layout: Layout, database: Database, files: Sequence[ArchivedFile]) -> None:

@@ -13,7 +13,7 @@ from urllib.parse import quote
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.exc import DatabaseError, IntegrityError
 
-from .errors import StoreError, StoreNotFoundError
+from .errors import StoreError, StoreFullError, StoreNotFoundError
 
 _WRITER_TIMEOUT_S = 30.0
 _READER_TIMEOUT_S = 10.0
@@ -51,11 +51,14 @@ class Database:
                 yield connection
 
     def checkpoint(self) -> None:
-        """Move the write-ahead log into the database and give its space back."""
+        """Move the write-ahead log into the database and give its space back, unless somebody reads: nobody waits."""
         with self._plain_words("write"):
             raw = self._engine.raw_connection()
             try:
-                raw.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                cursor = raw.cursor()
+                cursor.execute("PRAGMA busy_timeout = 0")
+                cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                cursor.execute(f"PRAGMA busy_timeout = {round(1000 * _WRITER_TIMEOUT_S)}")
             finally:
                 raw.close()
 
@@ -103,9 +106,12 @@ class Database:
             yield
         except IntegrityError:
             raise
-        except DatabaseError as error:
+        except (DatabaseError, sqlite3.DatabaseError) as error:
             self._stat()
-            raise StoreError(f"cannot {verb} {self.file}: {error.orig}") from error
+            cause = error.orig if isinstance(error, DatabaseError) else error
+            if getattr(cause, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
+                raise StoreFullError(f"no room to {verb} {self.file}: its disk is full") from error
+            raise StoreError(f"cannot {verb} {self.file}: {cause}") from error
 
 
 def _engine(file: Path, query_only: bool) -> Engine:

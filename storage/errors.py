@@ -19,6 +19,10 @@ class StoreLockedError(StoreError):
         self.pid = pid
 
 
+class StoreFullError(StoreError):
+    """There is no room on the store's disk; nothing was written, and it can be tried again."""
+
+
 class DuplicateError(StoreError):
     """Rows of a batch are already recorded; nothing of the batch was."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 from sqlalchemy import Connection, delete, insert, inspect, select
@@ -18,12 +18,23 @@ from .versions import BASE, MIGRATIONS, Migration
 
 
 def create_database(file: Path) -> None:
-    """Make an empty, private database in WAL mode; one that exists is left as it is."""
+    """Make an empty, private database; one that exists is left as it is."""
     os.close(open_private_file(file, os.O_RDWR))
-    if file.stat().st_size > 0:
-        return
-    with closing(sqlite3.connect(file)) as connection:
-        connection.execute("PRAGMA journal_mode=WAL")
+    if file.stat().st_size == 0:
+        choose_journal(file)
+
+
+def choose_journal(file: Path) -> None:
+    """Have a write-ahead log, unless the file lies on a network, whose machines do not share the memory that it needs.
+
+    A store that was moved is changed when its recorder opens it; where a reader prevents that, the next time.
+    """
+    from .mounts import file_system, is_network
+
+    wanted = "delete" if is_network(file_system(file)) else "wal"
+    with closing(sqlite3.connect(file, timeout=1)) as connection, suppress(sqlite3.OperationalError):
+        if connection.execute("PRAGMA journal_mode").fetchone() != (wanted,):
+            connection.execute(f"PRAGMA journal_mode={wanted}")
 
 
 def migrate(database: Database, migrations: Mapping[int, Migration] = MIGRATIONS) -> None:
@@ -55,7 +66,9 @@ def open_checked(file: Path, *, query_only: bool = False) -> Database:
 
 def open_migrated(file: Path) -> Database:
     """Open a store's database for recording, making it or bringing it up to date; raises as `migrate` does."""
-    if not file.exists():
+    if file.exists():
+        choose_journal(file)
+    else:
         _make(file)
     return _migrated(file)
 

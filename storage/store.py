@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import sqlite3
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from ..events import RATES, REQUESTS, STEPS, Batch, Progress, Rate, Run, Spooled
 from . import compaction, erasure, handover, history, hot, progress, runs
 from .archive import sweep
 from .database import Database
-from .errors import DuplicateError, StoreError
+from .errors import DuplicateError, StoreError, StoreFullError
 from .handover import HOUR_NS
 from .layout import Layout, make_private_folder
 from .lock import WriterLock
@@ -151,14 +152,19 @@ class Store:
             return handover.roll(self._layout, self._database, before_ns)
 
     def maintain(self, now_ns: int) -> None:
-        """Do what is due at an instant of event time: roll closed UTC hours, give the log's space back."""
+        """Do what is due at an instant of event time: roll closed UTC hours, give the log's space back.
+
+        What a full disk prevents is tried again when the next hour is closed.
+        """
         with self._recording():
             hour = now_ns // HOUR_NS
             if self._rolled_hour is None or hour > self._rolled_hour:
-                self.roll(before_ns=hour * HOUR_NS)
                 self._rolled_hour = hour
+                with suppress(StoreFullError):
+                    self.roll(before_ns=hour * HOUR_NS)
             if self._layout.wal.exists() and self._layout.wal.stat().st_size > _WAL_LIMIT:
-                self._database.checkpoint()
+                with suppress(StoreFullError):
+                    self._database.checkpoint()
 
     def compact(self) -> int:
         """Merge the archive's files that are not full, one per table and date; returns how many were merged."""
@@ -283,7 +289,12 @@ class Store:
         if self._lock is None:
             raise StoreError(f"{self.path} is not open for recording: open it with create_store")
         with self._turn:
-            yield
+            try:
+                yield
+            except OSError as error:
+                if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                    raise StoreFullError(f"no room to write into {self.path}: its disk is full") from error
+                raise
 
     def _check(self, batch: Batch) -> None:
         with self._database.reading() as connection:

@@ -5,16 +5,13 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-import psutil
-
 from ...errors import FareboxError
 from ...storage.layout import Layout
 from ...storage.lock import writer_of
+from ...storage.mounts import file_system, is_network
 from ...storage.store import Store, open_store
 from .check import Check
 
-_NETWORK = ("nfs", "cifs", "smb", "9p", "ceph", "gluster", "fuse.", "lustre", "beegfs", "afs", "gpfs", "ocfs2", "gfs2")
-_LOCAL = ("fuse.overlayfs", "fuse.fuse-overlayfs")
 _MOST_WAL = 64 * 2**20
 _LEAST_FREE = 2**30
 _MIB = 2**20
@@ -58,20 +55,13 @@ def _file_system(path: Path) -> Check:
     kind = file_system(path)
     if kind is None:
         return Check("disk", "note", "cannot tell which file system it is on")
-    if kind.startswith(_NETWORK) and kind not in _LOCAL:
+    if is_network(kind):
         return Check(
-            "disk", "bad", f"it is on a network file system ({kind}), where SQLite's locks cannot be trusted",
+            "disk", "bad", f"it is on a network file system ({kind}), where SQLite's locks cannot be trusted;"
+            " Farebox records there without a write-ahead log, so screens and recorder wait for each other",
             "keep the store on a local disk, and copy its archive/ to the share",
         )  # fmt: skip
     return Check("disk", "ok", f"on {kind}")
-
-
-def file_system(path: Path) -> str | None:
-    """The type of the file system that holds a path; None when no mount is known."""
-    place = path.resolve()
-    mounts = [part for part in psutil.disk_partitions(all=True) if place.is_relative_to(part.mountpoint)]
-    deepest = max(mounts, key=lambda part: len(part.mountpoint), default=None)
-    return None if deepest is None else deepest.fstype
 
 
 def _room(path: Path) -> Check:

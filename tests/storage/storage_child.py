@@ -1,16 +1,21 @@
 """Other processes for the tests: one that dies at every dangerous moment, and ones that record."""
 
 import itertools
+import json
 import os
 import pickle
 import shutil
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from conftest import Server
 from sqlalchemy import Engine, event
 
+from farebox.collector.backlog import Backlog
+from farebox.events import LEDGER, REQUESTS, SHARES, SOURCE_STATES, STEPS
+from farebox.storage.live import LiveReader
 from farebox.storage.store import create_store
 
 
@@ -76,5 +81,39 @@ def hold(store: str) -> None:
         sys.stdin.read()
 
 
+def fill(folder: str, most_rows: str) -> None:
+    """Record on a disk that fills up and gets room again; prints what was said, dropped and kept of it as JSON."""
+    server, said = Server(), []
+    ballast = Path(folder) / "ballast"
+    with create_store(Path(folder) / "s") as store:
+        backlog = Backlog(store, store.append, int(most_rows), said.append)
+        batches = [server.batch(80) for _ in range(12)]
+        backlog.put(batches[0])
+        fill_up(ballast)
+        for batch in batches[1:11]:
+            backlog.put(batch)
+            with LiveReader(store.path) as live:
+                assert live.runs()
+        full_steps = store.read(STEPS).num_rows
+        store.maintain(server.now_ns)
+        ballast.unlink()
+        backlog.put(batches[11])
+        kept = {table.name: store.read(table).num_rows for table in (STEPS, SHARES, REQUESTS)}
+        told = {
+            table.name: sum(getattr(b, table.name).num_rows for b in batches) for table in (STEPS, SHARES, REQUESTS)
+        }
+        paid = [sum(rows["gpu_ns"].to_pylist()) for rows in (store.read(LEDGER), *(b.ledger for b in batches))]
+        states = [state.state for state in store.settings(SOURCE_STATES)]
+        whole = store.progress("e0", "r0") == batches[11].progress
+    print(json.dumps([said, full_steps, kept, told, backlog.dropped, paid[0] == sum(paid[1:]), states, whole]))
+
+
+def fill_up(file: Path) -> None:
+    """Leave no room on the disk of a file."""
+    with file.open("wb", buffering=0) as ballast, suppress(OSError):
+        while True:
+            ballast.write(b"x" * 4096)
+
+
 if __name__ == "__main__":
-    {"crash": crash, "record": record, "hold": hold}[sys.argv[1]](*sys.argv[2:])
+    {"crash": crash, "record": record, "hold": hold, "fill": fill}[sys.argv[1]](*sys.argv[2:])
