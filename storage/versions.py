@@ -52,6 +52,14 @@ def add_history(connection: Connection) -> None:
             connection.exec_driver_sql(statement)
 
 
+@migration(6)
+def let_requests_be_partly_known(connection: Connection) -> None:
+    """Requests that were seen from outside their engine may lack counts."""
+    for statement in _LET_REQUESTS_BE_PARTLY_KNOWN.split(";"):
+        if statement.strip():
+            connection.exec_driver_sql(statement)
+
+
 _ADD_SETTINGS = """
 ALTER TABLE rates RENAME TO rates_1;
 CREATE TABLE rates (
@@ -261,4 +269,36 @@ CREATE TABLE changes (
     reason TEXT NOT NULL,
     PRIMARY KEY (changed_ns, setting, about, from_ns)
 )
+"""
+
+_LET_REQUESTS_BE_PARTLY_KNOWN = """
+DROP INDEX requests_by_time;
+ALTER TABLE requests RENAME TO requests_5;
+CREATE TABLE requests (
+    id INTEGER NOT NULL,
+    request_id TEXT NOT NULL,
+    engine_id TEXT NOT NULL,
+    run_id TEXT NOT NULL,
+    tenant_id TEXT NOT NULL,
+    tier TEXT NOT NULL,
+    model TEXT NOT NULL,
+    arrived_ns BIGINT NOT NULL,
+    scheduled_ns BIGINT,
+    first_token_ns BIGINT,
+    finished_ns BIGINT NOT NULL,
+    prompt_tokens BIGINT,
+    cached_tokens BIGINT,
+    output_tokens BIGINT,
+    reasoning_tokens BIGINT,
+    max_tokens BIGINT,
+    finish_reason TEXT NOT NULL,
+    preemptions BIGINT,
+    prefix_ids TEXT,
+    gpu_ns BIGINT,
+    PRIMARY KEY (id),
+    UNIQUE (engine_id, run_id, request_id)
+);
+INSERT INTO requests SELECT * FROM requests_5;
+DROP TABLE requests_5;
+CREATE INDEX requests_by_time ON requests (finished_ns)
 """

@@ -133,7 +133,7 @@ class Fold:
         if request.first_token_ns is None:
             return
         second.ttft_ns.append(request.first_token_ns - request.arrived_ns)
-        if request.output_tokens > 1:
+        if request.output_tokens is not None and request.output_tokens > 1:
             second.itl_ns.append((request.finished_ns - request.first_token_ns) // (request.output_tokens - 1))
 
     def window(self, begin_ns: int, end_ns: int) -> list[Second]:

@@ -94,7 +94,7 @@ def usage(rides: Sequence[Ride], params_n: int) -> dict[str, Any]:
     """Tokens of a call whose rides have ended; each prompt counts once, however many choices it has."""
     prompt = sum(ride.arrival.prompt_tokens for ride in rides[::params_n])
     completion = sum(ride.generated for ride in rides)
-    cached = sum(ride.ended.cached_tokens for ride in rides[::params_n] if ride.ended is not None)
+    cached = sum(ride.ended.cached_tokens or 0 for ride in rides[::params_n] if ride.ended is not None)
     return {
         "prompt_tokens": prompt,
         "completion_tokens": completion,

@@ -141,7 +141,7 @@ class Driver:
             return
         for step in steps:
             self._metrics.step(step)
-        outputs = chain(self._engine.outputs(), ((request.request_id, request.output_tokens) for request in ended))
+        outputs = chain(self._engine.outputs(), ((request.request_id, request.output_tokens or 0) for request in ended))
         self._count_tokens(outputs)
         for request in ended:
             self._finish(request)

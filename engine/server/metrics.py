@@ -202,21 +202,21 @@ def _figures(request: Request, params_n: int) -> Iterator[tuple[str, float | Non
         request.first_token_ns,
         request.finished_ns,
     )
-    decode_s = _seconds(first, finished)
+    decode_s, output = _seconds(first, finished), request.output_tokens or 0
     yield "e2e_request_latency_seconds", _seconds(arrived, finished)
     yield "request_queue_time_seconds", _seconds(arrived, scheduled)
     yield "request_inference_time_seconds", _seconds(scheduled, finished)
     yield "request_prefill_time_seconds", _seconds(scheduled, first)
     yield "request_decode_time_seconds", decode_s
-    if decode_s is not None and request.output_tokens > 1:
-        yield "request_time_per_output_token_seconds", decode_s / (request.output_tokens - 1)
+    if decode_s is not None and output > 1:
+        yield "request_time_per_output_token_seconds", decode_s / (output - 1)
     yield "request_prompt_tokens", request.prompt_tokens
-    yield "request_generation_tokens", request.output_tokens
-    yield "request_max_num_generation_tokens", request.output_tokens
+    yield "request_generation_tokens", output
+    yield "request_max_num_generation_tokens", output
     yield "request_params_n", params_n
     yield "request_params_max_tokens", request.max_tokens
     yield "request_num_preemptions", request.preemptions
-    yield "request_prefill_kv_computed_tokens", request.prompt_tokens - request.cached_tokens
+    yield "request_prefill_kv_computed_tokens", (request.prompt_tokens or 0) - (request.cached_tokens or 0)
 
 
 def _seconds(from_ns: int | None, to_ns: int | None) -> float | None:

@@ -19,6 +19,7 @@ from farebox.events import (
     MINUTE_NS,
     PRICES,
     RATES,
+    REQUESTS,
     SETTING_TABLES,
     SOURCE_STATES,
     TEAM_RENAMES,
@@ -274,3 +275,23 @@ def test_a_store_of_version_4_keeps_its_closings_as_their_first_version(tmp_path
     with create_store(tmp_path / "old") as store, create_store(tmp_path / "new") as new:
         assert store.settings(CLOSINGS) == [ROWS[CLOSINGS]._replace(content="x")]
         assert shape(store.path / "live.sqlite") == shape(new.path / "live.sqlite")
+
+
+def test_requests_of_an_older_store_are_kept_and_newer_ones_may_be_partly_known(tmp_path, server):
+    batch = server().batch(30)
+    whole = REQUESTS.from_arrow(batch.requests)
+    assert whole
+    with create_store(tmp_path) as store:
+        store.append(batch)
+    with closing(sqlite3.connect(tmp_path / "live.sqlite")) as connection:
+        connection.executescript("UPDATE schema_version SET version = 5")
+    with create_store(tmp_path) as store:
+        assert sorted(REQUESTS.from_arrow(store.read(REQUESTS))) == sorted(whole)
+        partly = whole[-1]._replace(request_id="seen", prompt_tokens=None, cached_tokens=None, output_tokens=None)
+        run = batch.run._replace(heartbeat_ns=batch.run.heartbeat_ns + 1)
+        progress = batch.progress._replace(requests=batch.progress.requests + 1)
+        nothing = {name: getattr(batch, name).slice(0, 0) for name in ("steps", "shares", "ledger")}
+        store.append(batch._replace(run=run, requests=REQUESTS.to_arrow([partly]), progress=progress, **nothing))
+        assert partly in REQUESTS.from_arrow(store.read(REQUESTS))
+        store.roll()
+        assert partly in REQUESTS.from_arrow(store.read(REQUESTS))

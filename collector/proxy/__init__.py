@@ -1,0 +1,1 @@
+"""A transparent reverse proxy before an OpenAI-compatible server, which records who asked for how much."""

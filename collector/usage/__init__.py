@@ -1,0 +1,1 @@
+"""What senders of every kind say about tokens, in one form."""
