@@ -21,6 +21,7 @@ from .step import SHARES, STEPS, Basis, Phase, Share, Step
 from .table import Column, Table
 from .team import TEAM_RENAMES, TeamRename
 from .tenant import API_KEYS, TENANTS, ApiKey, Tenant, hash_key
+from .usage import Usage
 
 EVENT_TABLES = (RUNS, STEPS, SHARES, REQUESTS, LEDGER, INTERVALS, GPU_SAMPLES, HOST_SAMPLES)
 SETTING_TABLES = (
@@ -90,5 +91,6 @@ __all__ = [
     "Tenant",
     "Tier",
     "TokenPrice",
+    "Usage",
     "hash_key",
 ]
