@@ -74,6 +74,19 @@ class Bookkeeper:
             self._basis = max(0, int(arrow.codes(steps, "basis", BASES)[-1]))
         return lines
 
+    def skip(self, to_ns: int) -> pa.Table:
+        """Ledger lines of time until `to_ns` (UTC) that nobody saw; none when it is booked already."""
+        start, end = np.array([self.covered_ns]), np.array([max(to_ns, self.covered_ns)])
+        pieces = _Pieces.cut(start, end)
+        lines = _rows(
+            minute_ns=pieces.minute,
+            account=arrow.same("unobserved", len(pieces.row)),
+            basis=arrow.same("step", len(pieces.row)),
+            gpu_ns=(pieces.end - pieces.start) * self.run.gpus,
+        )
+        self.covered_ns = int(end[0])
+        return self._lines(arrow.total_by(lines, KEYS))
+
     def _check(self, timeline: _Timeline) -> None:
         numbers = np.concatenate([[self.steps - 1], timeline.seq])
         repeated = np.flatnonzero(numbers[1:] <= numbers[:-1])

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
 
-from ..events import INTERVALS, LEDGER, REQUESTS, SHARES, STEPS, Batch, Run, Table
+from ..events import INTERVALS, LEDGER, REQUESTS, SHARES, STEPS, Batch, Run, Spooled, Table
 from . import hot
 from .archive import merged, staging
 from .database import Database
@@ -60,12 +61,15 @@ def roll(layout: Layout, database: Database, before_ns: int | None = None) -> in
     return moved
 
 
-def record_batch(database: Database, batch: Batch) -> None:
-    """Write a batch to the hot store."""
-    with database.writing() as connection:
-        put_heads(connection, batch)
-        for table, rows in batch_rows(batch):
-            hot.add_rows(connection, table, rows)
+def record_batches(database: Database, batches: Sequence[Batch], places: Sequence[Spooled], *, durable: bool) -> None:
+    """Write batches, and up to where spools are taken, to the hot store."""
+    with database.writing(durable=durable) as connection:
+        for batch in batches:
+            put_heads(connection, batch)
+            for table, rows in batch_rows(batch):
+                hot.add_rows(connection, table, rows)
+        for place in places:
+            put_place(connection, place)
 
 
 def archive_batch(layout: Layout, database: Database, batch: Batch) -> None:

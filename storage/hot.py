@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import ColumnElement, Connection, Dialect, delete, func, insert, select
 
-from ..events import Table
+from ..events import REQUESTS, Table
 from .rows import arrow_columns, projected, records, sql_rows
 from .tables import ROLLED, SAMPLES, SQL_TABLES, WATERMARKS
 
@@ -20,9 +20,11 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from ..events import Run
+    from ..events import Request, Run
 
 _PIECE = 50_000
+_ASKED = 500
+"""Keys that one query asks for."""
 
 
 def add_rows(connection: Connection, table: Table, rows: pa.Table) -> None:
@@ -123,6 +125,17 @@ def recorded_keys(connection: Connection, table: Table, rows: pa.Table) -> list[
     engine_id, run_id = rows.column("engine_id")[0].as_py(), rows.column("run_id")[0].as_py()
     query = select(*(sql.c[name] for name in table.key)).where(sql.c.engine_id == engine_id, sql.c.run_id == run_id)
     return sorted(told.intersection(tuple(row) for row in connection.execute(query)))
+
+
+def requests_of(connection: Connection, engine_id: str, run_id: str, request_ids: Sequence[str]) -> list[Request]:
+    """Those of a run's requests that the hot store has, by their ids."""
+    sql = SQL_TABLES[REQUESTS.name]
+    of_run = (sql.c.engine_id == engine_id, sql.c.run_id == run_id)
+    found: list[Request] = []
+    for start in range(0, len(request_ids), _ASKED):
+        asked = request_ids[start : start + _ASKED]
+        found += records_where(connection, REQUESTS, *of_run, sql.c.request_id.in_(asked))
+    return found
 
 
 def trim(connection: Connection, engine_id: str, before_ns: int) -> None:

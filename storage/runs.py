@@ -41,16 +41,18 @@ def put_run(connection: Connection, run: Run) -> None:
     before: list[Run] = records_where(connection, RUNS, same)
     if before and _knowledge(before[0]) >= _knowledge(run):
         return
-    check_overlap(connection, run.engine_id, run.run_id, run.started_ns, run.wall_end_ns)
+    if run.gpus:
+        check_overlap(connection, run.engine_id, run.run_id, run.started_ns, run.wall_end_ns)
     connection.execute(delete(_SQL).where(same))
     connection.execute(insert(_SQL).values(**record_values(RUNS, run), archived=False))
 
 
 def check_overlap(connection: Connection, engine_id: str, run_id: str, start_ns: int, end_ns: int) -> None:
-    """Raise OverlapError when another run of the engine has time in [start, end)."""
+    """Raise OverlapError when another run of the engine has time in [start, end); runs without GPUs have none."""
     others = (
         _SQL.c.engine_id == engine_id,
         _SQL.c.run_id != run_id,
+        _SQL.c.gpus > 0,
         _SQL.c.started_ns < end_ns,
         start_ns < _WALL_END,
         _SQL.c.started_ns < _WALL_END,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
-from ..events import RATES, REQUESTS, STEPS, Batch, Progress, Rate, Run, Spooled, Table
+from ..events import RATES, REQUESTS, STEPS, Batch, Progress, Rate, Request, Run, Spooled, Table
 from . import compaction, erasure, handover, history, hot, progress, runs
 from .archive import sweep
 from .database import Database
@@ -25,7 +25,7 @@ from .lock import WriterLock
 from .migrations import open_checked, open_migrated
 from .query import Query
 from .settings import Settings
-from .spool.places import get_place, put_place
+from .spool.places import forget_places, get_place, put_place
 from .tables import SAMPLES
 
 if TYPE_CHECKING:
@@ -92,13 +92,21 @@ class Store:
         Raises DuplicateError (rows are recorded already) or OverlapError (another run of the engine has that time);
         then nothing is recorded.
         """
+        self.append_all([batch])
+
+    def append_all(self, batches: Sequence[Batch], places: Sequence[Spooled] = (), *, durable: bool = False) -> None:
+        """Record batches of different runs, and up to where spools are taken, in one transaction; raises as `append`.
+
+        `durable` outlives a power cut: needed before what it was made from is removed.
+        """
         with self._recording():
-            self._check(batch)
+            for batch in batches:
+                self._check(batch)
             try:
-                handover.record_batch(self._database, batch)
+                handover.record_batches(self._database, batches, places, durable=durable)
             except IntegrityError as error:
-                raise self._duplicate(batch) from error
-            if batch.run.ended_ns is not None:
+                raise self._duplicate(batches) from error
+            if any(batch.run.ended_ns is not None for batch in batches):
                 self.roll()
 
     def append_archive(self, batch: Batch) -> None:
@@ -110,7 +118,7 @@ class Store:
             try:
                 handover.archive_batch(self._layout, self._database, batch)
             except IntegrityError as error:
-                raise self._duplicate(batch) from error
+                raise self._duplicate([batch]) from error
             if batch.run.ended_ns is not None:
                 self.roll()
 
@@ -133,6 +141,16 @@ class Store:
         """Say that a spool is taken up to a place although no batch came of it."""
         with self._recording(), self._database.writing() as connection:
             put_place(connection, place)
+
+    def forget_spool(self, writer: str) -> None:
+        """Forget how far a writer's spool is recorded, before the last of it is removed."""
+        with self._recording(), self._database.writing(durable=True) as connection:
+            forget_places(connection, writer)
+
+    def hot_requests(self, engine_id: str, run_id: str, request_ids: Sequence[str]) -> list[Request]:
+        """Those of a run's requests that the hot store has."""
+        with self._database.reading() as connection:
+            return hot.requests_of(connection, engine_id, run_id, request_ids)
 
     @contextmanager
     def archiving(self, engine_id: str, run_id: str) -> Generator[ArchiveStream, None, None]:
@@ -301,10 +319,10 @@ class Store:
             stored = progress.get_progress(connection, batch.run.engine_id, batch.run.run_id)
         progress.check_continues(stored, batch)
 
-    def _duplicate(self, batch: Batch) -> DuplicateError:
+    def _duplicate(self, batches: Sequence[Batch]) -> DuplicateError:
         with self._database.reading() as connection:
-            steps = hot.recorded_keys(connection, STEPS, batch.steps)
-            requests = hot.recorded_keys(connection, REQUESTS, batch.requests)
+            steps = [key for batch in batches for key in hot.recorded_keys(connection, STEPS, batch.steps)]
+            requests = [key for batch in batches for key in hot.recorded_keys(connection, REQUESTS, batch.requests)]
         some = ", ".join("/".join(map(str, key)) for key in (steps + requests)[:5])
         return DuplicateError(f"already recorded in {self.path}: {some} ({len(steps)} steps, {len(requests)} requests)")
 

@@ -15,6 +15,12 @@ def get_place(connection: Connection, writer: str) -> Spooled | None:
     return None if row is None else Spooled(*row)
 
 
+def forget_places(connection: Connection, writer: str) -> None:
+    """Forget the places of a writer's spool; one of the same name begins anew."""
+    name = SPOOLS.c.writer
+    connection.execute(delete(SPOOLS).where((name == writer) | name.startswith(f"{writer}/", autoescape=True)))
+
+
 def put_place(connection: Connection, place: Spooled) -> None:
     """Record up to where a spool is recorded."""
     connection.execute(delete(SPOOLS).where(SPOOLS.c.writer == place.writer))

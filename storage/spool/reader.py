@@ -58,6 +58,20 @@ class SpoolReader:
             os.close(descriptor)
         return False
 
+    @property
+    def is_at_end(self) -> bool:
+        """Whether everything that is written was read."""
+        behind = [number for number in segments(self.folder) if number > self.place.segment]
+        last = segment_path(self.folder, self.place.segment)
+        return not behind and (not last.exists() or last.stat().st_size <= self.place.offset)
+
+    def bytes_behind(self) -> int:
+        """How much is written and not read yet."""
+        left = sum(
+            segment_path(self.folder, n).stat().st_size for n in segments(self.folder) if n >= self.place.segment
+        )
+        return left - (self.place.offset if segment_path(self.folder, self.place.segment).exists() else 0)
+
     def remove_before(self, place: Spooled) -> None:
         """Remove the segments that lie before a place which is recorded; with a dead writer, the emptied folder too."""
         gone = not self.is_written

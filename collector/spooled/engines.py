@@ -1,0 +1,35 @@
+"""Who tells what of an engine: a spool its steps, a scraper its counters, a proxy its requests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from .usage_queue import UsageQueue
+
+
+class Engines:
+    """What the collector knows of its engines, so that nothing of them is counted twice.
+
+    An engine is exact while a spool tells its steps; scraped ones, known from the configuration, have a queue.
+    """
+
+    def __init__(self, scraped: Iterable[str] = ()) -> None:
+        self.queues: Mapping[str, UsageQueue] = {engine_id: UsageQueue(engine_id) for engine_id in scraped}
+        self._exact: dict[str, set[str]] = {}
+
+    def tells_steps(self, engine_id: str, writer: str) -> None:
+        """A spool tells the steps of an engine."""
+        self._exact.setdefault(engine_id, set()).add(writer)
+
+    def is_gone(self, writer: str) -> None:
+        """A spool is at its end."""
+        for writers in self._exact.values():
+            writers.discard(writer)
+
+    def is_exact(self, engine_id: str) -> bool:
+        """Whether a spool tells the steps of an engine."""
+        return bool(self._exact.get(engine_id))
+
+    def queue(self, engine_id: str) -> UsageQueue | None:
+        """Where usage of an engine is wanted; None: nowhere."""
+        return None if self.is_exact(engine_id) else self.queues.get(engine_id)
