@@ -22,6 +22,7 @@ from .gpu import gpu
 from .hosts import hosts
 from .output import forgive_locale
 from .prices import prices
+from .proxy import proxy
 from .query import query
 from .rates import rates
 from .report import report
@@ -85,6 +86,7 @@ COMMANDS = (
     demo,
     run,
     serve,
+    proxy,
     top,
     report,
     explain,

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
-
 from ...events import FinishReason
-from .fields import Json, child, text
+from .fields import Json, child, objects, text
 
 _LENGTH = frozenset(
     {"length", "max_tokens", "max_output_tokens", "limit", "model_length", "model_context_window_exceeded"}
@@ -37,7 +35,7 @@ def finish_of_status(status: int) -> FinishReason | None:
 
 
 def _told(body: Json) -> list[str]:
-    choices: list[Any] = [*_objects(body, "choices"), *_objects(body, "candidates")]
+    choices = [*objects(body, "choices"), *objects(body, "candidates")]
     words = [text(choice, "finish_reason", "finishReason") for choice in choices]
     words.append(text(child(body, "delta"), "stop_reason") or text(body, "stop_reason", "done_reason"))
     if body.get("stop") is True:
@@ -51,15 +49,6 @@ def _of_response(response: Json) -> str | None:
     if status == "incomplete":
         return text(child(response, "incomplete_details"), "reason") or status
     return status if status in ("completed", "failed", "cancelled") else None
-
-
-def _objects(body: Json, name: str) -> list[Json]:
-    found = body.get(name)
-    return (
-        [cast("Json", each) for each in cast("list[Any]", found) if isinstance(each, dict)]
-        if isinstance(found, list)
-        else []
-    )
 
 
 def _reason(word: str) -> FinishReason:

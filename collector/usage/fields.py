@@ -42,3 +42,11 @@ def ms_as_ns(body: Json, name: str) -> int | None:
 def text(body: Json, *names: str) -> str | None:
     """The first of the named values that is a text and not empty."""
     return next((value for value in map(body.get, names) if isinstance(value, str) and value), None)
+
+
+def objects(body: Json, name: str) -> list[Json]:
+    """The objects in a list; empty where there is none."""
+    found = body.get(name)
+    if not isinstance(found, list):
+        return []
+    return [cast("Json", each) for each in cast("list[Any]", found) if isinstance(each, Mapping)]

@@ -25,7 +25,7 @@ def test_an_empty_table_keeps_its_schema():
 
 def test_null_is_refused_where_it_has_no_meaning():
     with pytest.raises(ValueError, match=r"requests\.prompt_tokens is null in 1 rows"):
-        REQUESTS.to_arrow([request(), request(prompt_tokens=None)])
+        REQUESTS.to_arrow([request(), request(finished_ns=None)])
 
 
 def test_keys_and_times_are_columns():

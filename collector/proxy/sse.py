@@ -1,0 +1,111 @@
+"""Events of a stream: found in the bytes, read, and shown to the client as it asked for them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, cast
+
+from ..usage.fields import Json
+
+LONGEST_EVENT = 16 * 2**20
+"""A longer event is passed on as it comes, unread."""
+_EVENT_END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
+_LINE_END = re.compile(rb"\n")
+_LINES = re.compile(r"\r\n|\n|\r")
+_USAGE = re.compile(rb',\s*"usage"\s*:\s*')
+_DECODER = json.JSONDecoder()
+DONE = b"[DONE]"
+
+
+class Splitter:
+    """Cuts a stream into whole events: of server-sent events, or of lines of JSON."""
+
+    def __init__(self, *, lines: bool = False) -> None:
+        self._end = _LINE_END if lines else _EVENT_END
+        self._held = bytearray()
+        self._looked = 0
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """The events that end in `data`, byte for byte with their ends; what begins after them is held."""
+        held = self._held
+        held += data
+        start, look = 0, max(0, self._looked - 3)
+        while found := self._end.search(held, look):
+            yield bytes(held[start : found.end()])
+            start = look = found.end()
+        del held[:start]
+        self._looked = len(held)
+        if len(held) > LONGEST_EVENT:
+            yield self.rest()
+
+    def rest(self) -> bytes:
+        """What is held: an event without its end."""
+        rest = bytes(self._held)
+        self._held.clear()
+        self._looked = 0
+        return rest
+
+
+def data_of(event: bytes) -> bytes:
+    """The data of an event (WHATWG HTML, 9.2.6), or a line of JSON as it is."""
+    if event.startswith(b"data: ") and event.find(b"\n") >= len(event) - 2:
+        return event[6:].strip()
+    if event.startswith(b"{"):
+        return event.strip()
+    lines = _LINES.split(event.decode("utf-8", "replace"))
+    data = [line[5:].removeprefix(" ") for line in lines if line.startswith("data:")]
+    return "\n".join(data).strip().encode()
+
+
+def parsed(data: bytes) -> Json | None:
+    """The JSON object in some data; None: it is none."""
+    if not data.startswith(b"{"):
+        return None
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    return cast("Json", found) if isinstance(found, dict) else None
+
+
+class Curtain:
+    """Hides from a client the usage that only the proxy asked for, and nothing else: all other bytes stay.
+
+    `final` and `running`: the client itself asked for a last chunk of usage, for running totals on every chunk.
+    """
+
+    def __init__(self, *, final: bool, running: bool) -> None:
+        self._final, self._running = final, running
+        self._is_running = False
+
+    def shown(self, event: bytes, body: Json) -> bytes:
+        """The event as the client gets it; empty: it is not for the client."""
+        if "usage" not in body or self._running:
+            return event
+        if not body.get("choices"):
+            return event if self._final or body["usage"] is None else b""
+        self._is_running = self._is_running or not _has_ended(body)
+        keep = self._final and (body["usage"] is None or not self._is_running)
+        return event if keep else _without_usage(event, body)
+
+
+def _has_ended(body: Json) -> bool:
+    choices: Any = body["choices"]
+    return any(isinstance(choice, dict) and cast("Json", choice).get("finish_reason") for choice in choices)
+
+
+def _without_usage(event: bytes, body: Json) -> bytes:
+    """The event less the member `usage`, cut out of its bytes; where that is not plain, written anew."""
+    less = {name: value for name, value in body.items() if name != "usage"}
+    for found in reversed(list(_USAGE.finditer(event))):
+        try:
+            text = event[found.end() :].decode()
+            _, chars = _DECODER.raw_decode(text)
+            cut = event[: found.start()] + text[chars:].encode()
+        except ValueError:
+            continue
+        if parsed(data_of(cut)) == less:
+            return cut
+    return b"data: " + json.dumps(less, ensure_ascii=False, separators=(",", ":")).encode() + b"\n\n"
