@@ -28,7 +28,6 @@ class Book:
 
     put: Put
     engine_id: str
-    run_id: str
     clock: Callable[[], int]
 
 
@@ -116,7 +115,7 @@ class Meter:
         record = Request(
             request_id=rider.request_id,
             engine_id=self._book.engine_id,
-            run_id=self._book.run_id,
+            run_id="",
             tenant_id=rider.tenant_id,
             tier=rider.tier,
             model=self._model,
@@ -134,7 +133,7 @@ class Meter:
             prefix_ids=None,
             gpu_ns=None,
         )._asdict()
-        del record["gpu_ns"]
+        del record["gpu_ns"], record["run_id"]  # whoever sees no steps knows no run
         return record
 
 

@@ -7,7 +7,6 @@ import os
 import secrets
 import signal
 import socket
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -38,7 +37,7 @@ def open_spool(folder: Path) -> SpoolWriter:
 
 def new_book(put: Callable[[object], None], engine_id: str) -> Book:
     """A book for what this process sees of an engine."""
-    return Book(put, engine_id, f"proxy-{time.time_ns():x}-{secrets.token_hex(2)}", steady_clock())
+    return Book(put, engine_id, steady_clock())
 
 
 def build_server(proxy: Proxy, *, max_header_bytes: int = MOST_HEADER_BYTES, drain_s: int = 5) -> uvicorn.Server:

@@ -24,7 +24,7 @@ def test_an_empty_table_keeps_its_schema():
 
 
 def test_null_is_refused_where_it_has_no_meaning():
-    with pytest.raises(ValueError, match=r"requests\.prompt_tokens is null in 1 rows"):
+    with pytest.raises(ValueError, match=r"requests\.finished_ns is null in 1 rows"):
         REQUESTS.to_arrow([request(), request(finished_ns=None)])
 
 
