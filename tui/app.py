@@ -140,7 +140,7 @@ class FareboxApp(App[None]):
         """Keep the newest snapshot, and show it unless paused."""
         self._newest = message.snapshot
         self._failing_since_ns = None
-        self._notice = None if message.snapshot else [("this store holds no run yet; waiting for one", "label")]
+        self._notice = _notice(message.snapshot)
         if not self.paused:
             self._shown = self._newest
         self._show_everywhere()
@@ -217,6 +217,13 @@ def _feed(reader: Reader, peaks: Peaks | None = None) -> Feed:
     from .feed import Feed
 
     return Feed(reader, peaks)
+
+
+def _notice(snapshot: Snapshot | None) -> Line | None:
+    """What there is to tell beside the figures."""
+    if snapshot is None:
+        return [("this store holds no run yet; waiting for one", "label")]
+    return [(snapshot.trouble, "bad")] if snapshot.trouble else None
 
 
 def _words(error: Exception) -> str:

@@ -10,20 +10,23 @@ from ..events import (
     BUDGET_STATES,
     REQUESTS,
     SHARES,
+    SOURCE_STATES,
     STEPS,
     TEAM_RENAMES,
     TENANTS,
+    Interval,
     Rate,
     Request,
     Run,
     Share,
+    SourceState,
     Step,
     Table,
 )
 from .budgets import Budgets
 from .figures import Context, Peaks, snapshot_of
 from .fold import Fold
-from .numbers import SECOND_NS
+from .numbers import SECOND_NS, clock
 from .snapshot import Snapshot, State
 
 WINDOW_S = 60
@@ -34,6 +37,7 @@ PAGE = 20_000
 
 Row = TypeVar("Row")
 Key = tuple[str, str]
+Intervals = tuple[list[Interval], int]
 
 
 class Reader(Protocol):
@@ -49,6 +53,7 @@ class Reader(Protocol):
     def steps(self, after_id: int | None, since_ns: int | None, limit: int = PAGE) -> tuple[list[Step], int]: ...  # noqa: D102
     def shares(self, after_id: int | None, since_ns: int | None, limit: int = PAGE) -> tuple[list[Share], int]: ...  # noqa: D102
     def requests(self, after_id: int | None, since_ns: int | None, limit: int = PAGE) -> tuple[list[Request], int]: ...  # noqa: D102
+    def intervals(self, after_id: int | None, since_ns: int | None, limit: int = PAGE) -> Intervals: ...  # noqa: D102
     def archived(self, table: Table, run: Run, since_ns: int) -> list[Any]: ...  # noqa: D102
     def close(self) -> None: ...  # noqa: D102
 
@@ -75,7 +80,7 @@ class Feed:
         self._steady_ns = steady_ns
         self._folds: dict[Key, Fold] = {}
         self._since_ns: int | None = None
-        self._after: dict[str, int | None] = {"steps": None, "shares": None, "requests": None}
+        self._after: dict[str, int | None] = {"steps": None, "shares": None, "requests": None, "intervals": None}
         self._moved: tuple[Key, int, int] | None = None
         self._budgets: tuple[int, Budgets] | None = None
 
@@ -124,12 +129,16 @@ class Feed:
         steps = self._new("steps", self._reader.steps)
         shares = self._new("shares", self._reader.shares)
         requests = self._new("requests", self._reader.requests)
+        intervals = self._new("intervals", self._reader.intervals)
         for step in steps:
             if fold := self._folds.get((step.engine_id, step.run_id)):
                 fold.step(step)
         cells = _by_run(shares)
         for key, fold in self._folds.items():
             fold.shares(cells.get(key, ()))
+        for interval in intervals:
+            if fold := self._folds.get((interval.engine_id, interval.run_id)):
+                fold.interval(interval)
         for request in requests:
             if fold := self._folds.get((request.engine_id, request.run_id)):
                 fold.request(request)
@@ -154,6 +163,7 @@ class Feed:
             *(now, self._window_ns, state, behind, others, rates, self._peaks),
             budgets=budgets.at(now),
             teams=budgets.teams(now),
+            trouble=self._trouble(fold),
         )
         return snapshot_of(fold, context)
 
@@ -165,13 +175,24 @@ class Feed:
             self._budgets = at, Budgets(read(BUDGET_STATES), read(TENANTS), read(TEAM_RENAMES))
         return self._budgets[1]
 
+    def _trouble(self, fold: Fold) -> str | None:
+        """What is wrong with the source of a scraped engine, as it stands now."""
+        if not fold.intervals:
+            return None
+        states: list[SourceState] = self._reader.settings(SOURCE_STATES)
+        newest = next((s for s in reversed(states) if s.source == fold.run.engine_id), None)
+        if newest is None or newest.state == "up":
+            return None
+        return f"{newest.source} {newest.state} since {clock(newest.since_ns)}: {newest.why}"
+
     def _state(self, fold: Fold, now: int) -> tuple[State, int | None]:
         """How the engine is doing, and how far the newest event lies behind the time of day."""
         run = fold.run
         if run.ended_ns is not None:
             return "ended", None
         behind = self._wall_ns() - now if run.clock == "real" else None
-        if self._still_ns(run, now) > LOST_AFTER_NS or (behind or 0) > LOST_AFTER_NS:
+        patience_ns = LOST_AFTER_NS + 2 * max((i.duration_ns for i in list(fold.intervals)[-3:]), default=0)
+        if self._still_ns(run, now) > patience_ns or (behind or 0) > patience_ns:
             return "lost", behind
         if now < fold.up_ns:
             return "starting", behind

@@ -12,6 +12,7 @@ from ..events import Rate
 from .fold import KEEP_S, Fold, Second, Usage, alone_ns
 from .money import hourly_micro, per_1k
 from .numbers import SECOND_NS
+from .pages import as_pages_say
 from .snapshot import Accounts, Bin, BudgetRow, Engine, Latency, Money, Series, Snapshot, State, TenantRow
 
 Peaks = Callable[[str], tuple[int, int] | None]
@@ -32,6 +33,8 @@ class Context(NamedTuple):
     """Those that hold now, the worst first."""
     teams: Mapping[str, str]
     """Tenant → team."""
+    trouble: str | None = None
+    """What is wrong with a source."""
 
 
 class Costs(NamedTuple):
@@ -46,6 +49,11 @@ class Costs(NamedTuple):
 
 def snapshot_of(fold: Fold, context: Context) -> Snapshot:
     """Add up the window. It starts on a whole second, or where the run or what is known of it starts."""
+    snapshot = _of_steps(fold, context)
+    return as_pages_say(snapshot, fold.intervals) if fold.intervals else snapshot
+
+
+def _of_steps(fold: Fold, context: Context) -> Snapshot:
     run, now = fold.run, context.now_ns
     begin = max(-(-(now - context.window_ns) // SECOND_NS) * SECOND_NS, fold.first_ns)
     begin = min(begin, now)
@@ -73,7 +81,7 @@ def snapshot_of(fold: Fold, context: Context) -> Snapshot:
         now_ns=now,
         wall_ns=now - begin,
         riding=last.running if last and aboard else 0,
-        seats=run.max_num_seqs,
+        seats=run.max_num_seqs or None,
         waiting=last.waiting if last and aboard else 0,
         kv_used=last.kv_blocks_used if last else None,
         kv_total=last.kv_blocks_total if last else None,
@@ -92,7 +100,7 @@ def snapshot_of(fold: Fold, context: Context) -> Snapshot:
         ttft=ttft,
         itl=_latency([ns for s in seconds for ns in s.itl_ns]),
         latency_reason=None if ttft else "no request finished in the window",
-        bins=_bins(seconds, run.max_num_seqs),
+        bins=_bins(seconds, run.max_num_seqs or max((n for s in seconds for n in s.batch_ns), default=0)),
         compute_used=compute,
         bandwidth_used=bandwidth,
         roofline_reason=why_not,
@@ -106,6 +114,7 @@ def snapshot_of(fold: Fold, context: Context) -> Snapshot:
         tenants=_tenants(fold, usage, accounts, costs, _team_budgets(context), aboard),
         budgets=context.budgets,
         series=_series(fold, now),
+        trouble=context.trouble,
     )
 
 

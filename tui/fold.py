@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from ..events import Request, Run, Share, Step
+from ..events import Interval, Request, Run, Share, Step
 from .alone import UNITS_PER_NS, Alone
 from .numbers import SECOND_NS
 
@@ -75,10 +75,13 @@ class Fold:
         self.first_ns = max(run.started_ns, since_ns)
         self.last_step: Step | None = None
         self._last_end_ns = self.first_ns
+        self._worked_ns = self.first_ns
         self.aboard: dict[tuple[str, str], int] = {}
         self._paid: dict[int, int] = {}
         self._steps: dict[int, Step] = {}
         self._early: list[Share] = []
+        self.intervals: deque[Interval] = deque()
+        """What pages said of a scraped engine, the newest last."""
 
     @property
     def up_ns(self) -> int:
@@ -88,7 +91,7 @@ class Fold:
     @property
     def still_since_ns(self) -> int:
         """Since when no step has run: the end of the newest one, or the end of loading."""
-        return max(self._last_end_ns, self.up_ns)
+        return max(self._worked_ns, self.up_ns)
 
     def step(self, step: Step) -> None:
         """Fold one step and the gap before it. Steps come in the order of `step_seq`."""
@@ -108,6 +111,8 @@ class Fold:
         self._ended(step)
         self.last_step = step
         self._last_end_ns = max(self._last_end_ns, end)
+        if step.duration_ns:
+            self._worked_ns = self._last_end_ns
         self.aboard = {}
         self._steps[step.step_seq] = step
 
@@ -122,6 +127,10 @@ class Fold:
                 self._share(cell, step)
         self._steps = {known: self.last_step} if self.last_step else {}
         self._paid = {known: self._paid.get(known, 0)}
+
+    def interval(self, interval: Interval) -> None:
+        """Keep what a page said about the time of a step."""
+        self.intervals.append(interval)
 
     def request(self, request: Request) -> None:
         """Fold one finished request."""
@@ -146,6 +155,8 @@ class Fold:
         oldest = now_ns // SECOND_NS - KEEP_S
         for number in [n for n in self.seconds if n < oldest]:
             del self.seconds[number]
+        while self.intervals and self.intervals[0].started_ns // SECOND_NS < oldest:
+            self.intervals.popleft()
 
     def _at(self, number: int) -> Second:
         second = self.seconds.get(number)
@@ -156,7 +167,7 @@ class Fold:
     def _gap(self, step: Step) -> None:
         """Time before a step: idle when no step is missing, else idle only as far as the step itself says so."""
         last = self.last_step
-        gap = step.started_ns - self.still_since_ns
+        gap = step.started_ns - max(self._last_end_ns, self.up_ns)
         if last is None and step.step_seq > 0:
             self.first_ns = max(self.first_ns, min(step.started_ns, step.started_ns - step.idle_before_ns))
         if last is None or step.step_seq != last.step_seq + 1:
@@ -167,8 +178,9 @@ class Fold:
 
     def _ended(self, step: Step) -> None:
         second = self._at(_last_second(step))
-        second.steps += 1
-        second.step_ns += step.duration_ns
+        if step.basis == "step":
+            second.steps += 1
+            second.step_ns += step.duration_ns
         second.preemptions += step.preemptions
         if step.flops is not None:
             second.flops += step.flops
@@ -176,14 +188,14 @@ class Fold:
         if step.bytes is not None:
             second.bytes += step.bytes
             second.bytes_ns += step.duration_ns
-        if self.alone is not None:
+        if self.alone is not None and step.basis == "step":
             second.alone_busy_ns += step.duration_ns
 
     def _share(self, cell: Share, step: Step) -> None:
         self._pay(cell, step)
         key = (cell.tenant_id, cell.tier)
         second = self._at(_last_second(step))
-        if self.alone is not None:
+        if self.alone is not None and step.basis == "step":
             second.alone_units += self.alone.units(cell)
         if cell.account == "tenant":
             usage = second.tenants[key]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
@@ -23,7 +24,8 @@ def header(snapshot: Snapshot, width: int, glyphs: Glyphs, paused: bool = False)
     """Who is watched, at what price, how it is doing, and what time it is there."""
     engine = snapshot.engine
     right: Line = [(f"{glyphs.signs[engine.state]} {engine.state}", STATES[engine.state])]
-    if engine.behind_ns is not None and engine.behind_ns >= 3 * numbers.SECOND_NS:
+    patience_ns = 3 * numbers.SECOND_NS + (engine.every_ns or 0)
+    if engine.behind_ns is not None and engine.behind_ns >= patience_ns:
         right.append((f" {numbers.seconds(engine.behind_ns)} behind", "warn"))
     if paused:
         right = [("paused", "warn")]
@@ -31,6 +33,11 @@ def header(snapshot: Snapshot, width: int, glyphs: Glyphs, paused: bool = False)
     brand = "farebox  "
     told = _who(snapshot, width - width_of(right) - len(brand) - 2, glyphs)
     return spread([(brand, "brand"), (told, "strong")], right, width)
+
+
+def trouble(snapshot: Snapshot, width: int) -> list[Line]:
+    """What is wrong with a source, in as many lines as it takes."""
+    return [[(line, "bad")] for line in wrap(snapshot.trouble, width)] if snapshot.trouble else []
 
 
 def idle(snapshot: Snapshot, width: int) -> list[Line]:
@@ -72,15 +79,15 @@ def saving(snapshot: Snapshot, width: int) -> list[Line]:
     return flow("batching", [[*text, (" (step model)", "label")]], width, INDENT)
 
 
-def latency(found: Latency | None) -> Line:
-    """Two percentiles in milliseconds."""
+def latency(found: Latency | None, reason: str | None = None) -> Line:
+    """Two percentiles in milliseconds; `>` before one beyond the last bound of a histogram."""
     if found is None:
-        return [("n/a", "label"), (" none finished", "faint")]
+        return [("n/a", "label"), (f" {reason or 'none finished'}", "faint")]
     return [
         ("p50 ", "label"),
-        (numbers.millis(found.p50_ns), "strong"),
+        (">" * found.p50_is_more + numbers.millis(found.p50_ns), "strong"),
         ("  p99 ", "label"),
-        (numbers.millis(found.p99_ns), "strong"),
+        (">" * found.p99_is_more + numbers.millis(found.p99_ns), "strong"),
         (" ms", "label"),
     ]
 

@@ -11,6 +11,7 @@ from . import lines, numbers
 from .glyphs import Glyphs
 from .line import Line, Role, beside, width_of
 from .numbers import share
+from .pages import NO_STEPS
 from .widgets.bar import bar
 from .widgets.timeline import timeline
 
@@ -55,21 +56,40 @@ def meters(snapshot: Snapshot, width: int, height: int, glyphs: Glyphs) -> list[
 
 def kv_used(s: Snapshot) -> float | None:
     """Part of the KV blocks in use; None when it is not known."""
-    return share(s.kv_used, s.kv_total) if s.kv_used is not None and s.kv_total is not None else None
+    return s.kv_part
+
+
+def kv(s: Snapshot) -> Line:
+    """Part of the KV blocks in use; of several engines the fullest one's, and the others' behind it."""
+    if s.kv_part is None:
+        return _not_known(s, "kv_ppm")
+    told: Line = [(numbers.percent(s.kv_part), "strong")]
+    if s.kv_ppm and len(s.kv_ppm) > 1:
+        told.append((f" ({', '.join(f'{ppm / 1e4:.0f}' for ppm in s.kv_ppm[:8])})", "label"))
+    return told
 
 
 def riding(s: Snapshot) -> Line:
     """Seats taken."""
-    return [(str(s.riding), "good" if s.riding else "label"), (f" of {s.seats} seats", "label")]
+    if s.riding is None:
+        return _not_known(s, "running")
+    seats = f" of {s.seats} seats" if s.seats else " on board"
+    return [(str(s.riding), "good" if s.riding else "label"), (seats, "label")]
 
 
 def waiting(s: Snapshot) -> Line:
     """The queue."""
+    if s.waiting is None:
+        return _not_known(s, "waiting")
     return [(str(s.waiting), "warn" if s.waiting else "label")]
 
 
 def put_off(s: Snapshot) -> Line:
     """Riders and requests that there was no room for."""
+    if s.preemptions is None:
+        return _not_known(s, "preemptions")
+    if s.engine.every_ns is not None:
+        return [(numbers.per_minute(s.preemptions, s.wall_ns), "bad" if s.preemptions else "strong"), ("/min", "label")]
     return [
         (numbers.per_minute(s.preemptions, s.wall_ns), "bad" if s.preemptions else "strong"),
         ("/min   rejected ", "label"),
@@ -80,6 +100,8 @@ def put_off(s: Snapshot) -> Line:
 
 def step(s: Snapshot) -> Line:
     """Mean length of a step."""
+    if s.engine.every_ns is not None:
+        return [("n/a", "label"), (f" {NO_STEPS}", "faint")]
     return [(numbers.millis(s.step_ns // s.steps if s.steps else None), "strong"), (" ms", "label")]
 
 
@@ -90,7 +112,23 @@ def split(part_ns: int, s: Snapshot) -> Line:
 
 def finished(s: Snapshot) -> Line:
     """Requests that ended."""
+    if s.finished is None:
+        return _not_known(s, "requests")
     return [(numbers.per_minute(s.finished, s.wall_ns), "strong"), (" requests/min", "label")]
+
+
+def ttft(s: Snapshot) -> Line:
+    """Time to first token."""
+    return lines.latency(s.ttft, s.missing.get("ttft"))
+
+
+def itl(s: Snapshot) -> Line:
+    """Time between tokens."""
+    return lines.latency(s.itl, s.missing.get("itl"))
+
+
+def _not_known(s: Snapshot, column: str) -> Line:
+    return [("n/a", "label"), (f" {s.missing.get(column, '')}".rstrip(), "faint")]
 
 
 def _mean(s: Snapshot) -> Line:
@@ -99,9 +137,9 @@ def _mean(s: Snapshot) -> Line:
 
 
 SEATS: tuple[Meter, ...] = (
-    Meter("riding", riding, 0, 15, "good", lambda s: s.riding, top=lambda s: s.seats, weight=2, detail=_mean),
+    Meter("riding", riding, 0, 15, "good", lambda s: s.riding, lambda s: s.seats or 0, 1.0, weight=2, detail=_mean),
     Meter("waiting", waiting, 1, 15, "warn", lambda s: s.waiting, least=4.0, weight=1),
-    Meter("KV cache", lambda s: [(numbers.percent(kv_used(s)), "strong")], 2, 15, part=kv_used),
+    Meter("KV cache", kv, 2, 15, part=kv_used),
     Meter("preempted", put_off, 5),
     Meter("tokens/s", lines.tokens, 3),
 )
@@ -109,8 +147,8 @@ STEPS: tuple[Meter, ...] = (
     Meter("step", step, 7, 8, "label", lambda s: s.step_ms, weight=1),
     Meter("prefill", lambda s: split(s.prefill_ns, s), 8, 8, "prefill", lambda s: s.prefill, lambda _: 1.0, weight=1),
     Meter("decode", lambda s: split(s.decode_ns, s), 9, 8, "decode", lambda s: s.decode, lambda _: 1.0, weight=1),
-    Meter("TTFT", lambda s: lines.latency(s.ttft), 4),
-    Meter("per token", lambda s: lines.latency(s.itl), 6),
+    Meter("TTFT", ttft, 4),
+    Meter("per token", itl, 6),
     Meter("finished", finished, 10),
 )
 

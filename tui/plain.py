@@ -8,7 +8,7 @@ from decimal import Decimal
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from . import lines, meters, numbers
+from . import lines, meters
 from .board import Board
 from .budgets import budget_line
 from .glyphs import UNICODE, Glyphs
@@ -28,6 +28,7 @@ def plain_snapshot(snapshot: Snapshot | None, glyphs: Glyphs = UNICODE, width: i
     board = Board(snapshot, width, glyphs)
     told: list[Line] = [
         lines.header(snapshot, width, glyphs),
+        *lines.trouble(snapshot, width),
         [],
         *_meters(snapshot),
         one_line(snapshot, width, glyphs),
@@ -50,12 +51,11 @@ def to_json(snapshot: Snapshot | None) -> str:
 
 def _meters(s: Snapshot) -> list[Line]:
     prefill, decode = (plain(meters.split(part, s)) for part in (s.prefill_ns, s.decode_ns))
-    kv = numbers.percent(meters.kv_used(s))
     return [
         _pair("riding", plain(meters.riding(s)), "step", plain(meters.step(s))),
         _pair("waiting", plain(meters.waiting(s)), "prefill", f"{prefill}, decode {decode}"),
-        _pair("KV cache", kv, "TTFT", plain(lines.latency(s.ttft))),
-        _pair("preempted", plain(meters.put_off(s)), "per token", plain(lines.latency(s.itl))),
+        _pair("KV cache", plain(meters.kv(s)), "TTFT", plain(meters.ttft(s))),
+        _pair("preempted", plain(meters.put_off(s)), "per token", plain(meters.itl(s))),
         _pair("tokens/s", plain(lines.tokens(s)), "finished", plain(meters.finished(s))),
     ]
 

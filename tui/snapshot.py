@@ -6,7 +6,8 @@ percentages are made from them by whoever shows them. Unknown is None with a rea
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Literal
 
@@ -31,15 +32,22 @@ class Engine:
     """How old the newest event is; None for engines in virtual time and for ended ones."""
     others: int
     """Other engines in the same store that have not ended."""
+    every_ns: int | None = None
+    """How often its page is read; None: it tells every step."""
 
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Percentiles over the requests that finished in the window (nearest rank), and how many they were."""
+    """Percentiles over the requests that finished in the window (nearest rank), and how many they were.
+
+    Those of a scraped engine come from its histograms, interpolated; `…_is_more`: beyond the last bound, which is told.
+    """
 
     p50_ns: int
     p99_ns: int
     requests: int
+    p50_is_more: bool = False
+    p99_is_more: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,12 +161,12 @@ class Snapshot:
     now_ns: int
     wall_ns: int
 
-    riding: int
-    seats: int
-    waiting: int
+    riding: int | None
+    seats: int | None
+    waiting: int | None
     kv_used: int | None
     kv_total: int | None
-    preemptions: int
+    preemptions: int | None
 
     steps: int
     step_ns: int
@@ -175,7 +183,7 @@ class Snapshot:
     cached_tokens: int
     output_tokens: int
 
-    finished: int
+    finished: int | None
     rejected: int
     ttft: Latency | None
     itl: Latency | None
@@ -202,6 +210,19 @@ class Snapshot:
     budgets: tuple[BudgetRow, ...]
     """Those whose period holds now, the worst first."""
     series: Series
+    kv_ppm: tuple[int, ...] | None = None
+    """KV cache in use of each data-parallel engine in 10⁻⁶, as a page says; None: see `kv_used`."""
+    missing: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Why figures of a scraped engine are None."""
+    trouble: str | None = None
+    """What is wrong with a source, in plain words."""
+
+    @property
+    def kv_part(self) -> float | None:
+        """Part of the KV blocks in use, 0…1; of several caches the fullest one's."""
+        if self.kv_ppm:
+            return max(self.kv_ppm) / 1e6
+        return share(self.kv_used, self.kv_total) if self.kv_used is not None and self.kv_total is not None else None
 
     @property
     def saving(self) -> float | None:
@@ -213,7 +234,7 @@ class Snapshot:
     @property
     def empty_seats(self) -> float | None:
         """Seats empty while steps ran, time-weighted, 0…1."""
-        full = share(self.seat_ns, self.busy_ns * self.seats)
+        full = share(self.seat_ns, self.busy_ns * self.seats) if self.seats else None
         return None if full is None else 1 - full
 
     @property

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .numbers import share
-
 if TYPE_CHECKING:
     from .line import Role
     from .snapshot import Snapshot
@@ -20,12 +18,20 @@ def verdict(snapshot: Snapshot) -> tuple[str, Role]:
     s = snapshot
     if s.busy_ns == 0:
         return "no step ran in this window", "warn"
-    kv = share(s.kv_used, s.kv_total) if s.kv_used is not None and s.kv_total is not None else None
-    if s.waiting and kv is not None and kv >= FULL:
+    is_full = s.kv_part is not None and s.kv_part >= FULL
+    if s.preemptions and is_full:
+        return "KV cache is full: riders are put off, and their prompts computed again", "bad"
+    if s.waiting and is_full:
         return "KV cache is full: riders wait for memory, not for seats", "bad"
-    if s.waiting and s.riding >= s.seats:
+    if s.waiting and s.riding is not None and s.seats and s.riding >= s.seats:
         return f"every seat is taken and {s.waiting} wait", "bad"
-    return _bound(s)
+    return _bound(s) if s.engine.every_ns is None else _scraped(s)
+
+
+def _scraped(s: Snapshot) -> tuple[str, Role]:
+    if s.riding == 1 and not s.waiting:
+        return "batch of 1: not enough parallel requests", "warn"
+    return s.roofline_reason or "", "label"
 
 
 def _bound(s: Snapshot) -> tuple[str, Role]:

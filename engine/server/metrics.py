@@ -11,6 +11,7 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 from prometheus_client.registry import Collector
 
 from ...events import Request, Step
+from ...version import __version__
 from ..config import EngineConfig
 from ..occupancy import Occupancy
 from .histogram import Histogram, up_to
@@ -140,6 +141,9 @@ class Metrics(Collector):
         used = now.kv_blocks_used / now.kv_blocks_total
         yield self._gauge("kv_cache_usage_perc", "KV-cache usage. 1 means 100 percent usage.", used)
         yield self._gauge("cache_config_info", "Information of the LLMEngine CacheConfig", 1, self._cache_config())
+        info = GaugeMetricFamily("farebox_engine_info", "Who wrote this page.", labels=["version"])
+        info.add_metric([__version__], 1)
+        yield info
 
     def _cache_config(self) -> dict[str, str]:
         config, tokens = self._config, self._config.usable_blocks * self._config.block_size

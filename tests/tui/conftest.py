@@ -12,7 +12,20 @@ from types import SimpleNamespace
 
 import pytest
 
-from farebox.events import BUDGET_STATES, TEAM_RENAMES, TENANTS, BudgetState, Rate, Request, Run, Share, Step, Tenant
+from farebox.events import (
+    BUDGET_STATES,
+    SOURCE_STATES,
+    TEAM_RENAMES,
+    TENANTS,
+    BudgetState,
+    Interval,
+    Rate,
+    Request,
+    Run,
+    Share,
+    Step,
+    Tenant,
+)
 from farebox.tui.app import FareboxApp
 from farebox.tui.feed import Feed
 
@@ -43,7 +56,8 @@ class FakeReader:
         self.step_list: list[Step] = []
         self.share_list: list[Share] = []
         self.request_list: list[Request] = []
-        self.settings_of = {BUDGET_STATES: [], TENANTS: [], TEAM_RENAMES: []}
+        self.interval_list: list[Interval] = []
+        self.settings_of = {BUDGET_STATES: [], TENANTS: [], TEAM_RENAMES: [], SOURCE_STATES: []}
         self.settings_read = 0
         self.error: Exception | None = None
         self.polls = 0
@@ -75,6 +89,9 @@ class FakeReader:
 
     def requests(self, after_id=None, since_ns=None, limit=20_000):
         return self._rows(self.request_list, lambda r: r.finished_ns, after_id, since_ns, limit)
+
+    def intervals(self, after_id=None, since_ns=None, limit=20_000):
+        return self._rows(self.interval_list, lambda i: i.started_ns, after_id, since_ns, limit)
 
     def archived(self, table, run, since_ns):
         return []
