@@ -135,7 +135,7 @@ def _accounts(
     fold: Fold, seconds: Sequence[Second], usage: dict[tuple[str, str], Usage], begin: int, now: int
 ) -> Accounts:
     gpus = fold.run.gpus
-    since_last = max(0, now - max(fold.still_since_ns, begin))
+    since_last = max(0, now - max(fold.told_until_ns, begin))
     loading = max(0, min(now, fold.up_ns) - begin)
     riders = sum(u.gpu_ns for u in usage.values())
     underfill = sum(s.underfill for s in seconds)

@@ -93,6 +93,11 @@ class Fold:
         """Since when no step has run: the end of the newest one, or the end of loading."""
         return max(self._worked_ns, self.up_ns)
 
+    @property
+    def told_until_ns(self) -> int:
+        """Up to where steps, idle ones of scraped engines included, say what there was; or the end of loading."""
+        return max(self._last_end_ns, self.up_ns)
+
     def step(self, step: Step) -> None:
         """Fold one step and the gap before it. Steps come in the order of `step_seq`."""
         self._gap(step)
@@ -167,7 +172,7 @@ class Fold:
     def _gap(self, step: Step) -> None:
         """Time before a step: idle when no step is missing, else idle only as far as the step itself says so."""
         last = self.last_step
-        gap = step.started_ns - max(self._last_end_ns, self.up_ns)
+        gap = step.started_ns - self.told_until_ns
         if last is None and step.step_seq > 0:
             self.first_ns = max(self.first_ns, min(step.started_ns, step.started_ns - step.idle_before_ns))
         if last is None or step.step_seq != last.step_seq + 1:
