@@ -62,7 +62,7 @@ def kv_used(s: Snapshot) -> float | None:
 def kv(s: Snapshot) -> Line:
     """Part of the KV blocks in use; of several engines the fullest one's, and the others' behind it."""
     if s.kv_part is None:
-        return _not_known(s, "kv_ppm")
+        return _not_known(s, "kv_ppm") if s.missing else [("–", "strong")]
     told: Line = [(numbers.percent(s.kv_part), "strong")]
     if s.kv_ppm and len(s.kv_ppm) > 1:
         told.append((f" ({', '.join(f'{ppm / 1e4:.0f}' for ppm in s.kv_ppm[:8])})", "label"))

@@ -8,13 +8,13 @@ from ...errors import FareboxError
 from ...events import Interval, Run, Share, SourceStanding, SourceState, Step
 from ..standing import StandingLog
 from .counters import Moved, has_restarted, moved_between, moved_since_start
-from .detect import detect, why_unknown
 from .fetch import Fetcher, HttpFetcher, Target
 from .interval import interval_of
+from .llamacpp import RestingError
 from .pace import PERIOD_S, Pace
-from .page import NotAPageError, Page, read_page
 from .pseudo_step import StepMaker, Told
-from .reading import Reader, Reading
+from .reading import Reading
+from .server import Server
 from .setup import Setup
 from .split import Splitter, UsageFeed, moved_of_tenants
 
@@ -73,7 +73,7 @@ class ScrapeSource:
         self._pace = Pace(period_s)
         self._not_before_ns = not_before_ns
         self._standing: StandingLog | None = None
-        self._reader: Reader | None = None
+        self._server = Server(target, self._fetcher)
         self._steps: StepMaker | None = None
         self._run: Run | None = None
         self._last: _Seen | None = None
@@ -91,7 +91,9 @@ class ScrapeSource:
         A page that cannot be read is a state of the source, never an error.
         """
         try:
-            reading, took_s = self._read()
+            reading, took_s = self._server.read()
+        except RestingError as error:
+            return self._rest(monotonic_ns, now_ns, str(error))
         except FareboxError as error:
             return self._failed(monotonic_ns, now_ns, str(error))
         at_ns = self._at(now_ns, monotonic_ns)
@@ -105,24 +107,6 @@ class ScrapeSource:
         """Let go of the server; the run ends where it was last seen."""
         self._fetcher.close()
         return Look(ended=self._end())
-
-    def _read(self) -> tuple[Reading, float]:
-        answer = self._fetcher.get(self.target.path or "/metrics")
-        page = read_page(answer.text)
-        if self._reader is None or not any(name.startswith(self._reader.engine.prefixes) for name in page.samples):
-            self._reader = self._recognise(page)
-        return self._reader.read(page), answer.took_s
-
-    def _recognise(self, page: Page) -> Reader:
-        engine = detect(page)
-        if engine is None:
-            raise NotAPageError(f"{self.target.place}: {why_unknown(page)}")
-        if not engine.is_engine:
-            raise NotAPageError(f"{self.target.place} is a page of {engine.name}: it tells of GPUs, not of work")
-        if self._reader is not None and engine is self._reader.engine:
-            return self._reader
-        self._pace.may_sleep = engine.kind == "llamacpp"
-        return Reader(engine)
 
     def _at(self, now_ns: int, monotonic_ns: int) -> int:
         """The instant on the run's clock, which is set to the time of day when the run begins."""
@@ -147,6 +131,7 @@ class ScrapeSource:
             is_still = look.step is None or not (look.step.duration_ns or look.step.output_tokens)
             self._pace.read(took_s, moved=not is_still)
         self._missed = False
+        self._pace.may_sleep = self._server.may_sleep
         return look
 
     def _begin(self, reading: Reading, at_ns: int) -> Look:
@@ -199,6 +184,14 @@ class ScrapeSource:
         run, self._run = self._run, None
         return None if run is None else run._replace(ended_ns=run.heartbeat_ns)
 
+    def _rest(self, monotonic_ns: int, now_ns: int, why: str) -> Look:
+        """The engine sleeps: nothing is known of that time, and nobody is to blame."""
+        self._missed = True
+        self._pace.may_sleep = True
+        self._pace.read(0.0, moved=False)
+        state = self._log().see(self._at(now_ns, monotonic_ns), "degraded", why)
+        return Look(self._run, state=state, standing="degraded", why=why)
+
     def _failed(self, monotonic_ns: int, now_ns: int, why: str) -> Look:
         self._missed = True
         self._pace.failed()
@@ -213,7 +206,7 @@ class ScrapeSource:
         return look._replace(state=self._log().see(at_ns, standing, why), standing=standing, why=why, reading=reading)
 
     def _log(self) -> StandingLog:
-        kind = self._reader.engine.kind if self._reader else "scrape"
+        kind = self._server.kind
         if self._standing is None or self._standing.kind != kind:
             self._standing = StandingLog(self._source, kind)
         return self._standing
