@@ -23,8 +23,8 @@ class Iterations:
 
     def read(self, told: Any) -> Reading:
         """The reading after some more iterations; NotAPageError when it is no list of them."""
-        listed = cast("list[Any]", told) if isinstance(told, list) else [None]
-        if not all(isinstance(one, dict) for one in listed):
+        listed = cast("list[dict[str, Any]]", told)
+        if not isinstance(told, list) or not all(isinstance(one, dict) for one in cast("list[object]", told)):
             raise NotAPageError("the JSON is not TensorRT-LLM's list of iterations")
         for one in listed:
             self._add(one)

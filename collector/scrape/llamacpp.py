@@ -46,7 +46,9 @@ def is_router(fetcher: Fetcher) -> bool:
 def model_states(answer: Answer) -> dict[str, str]:
     """Model → loaded, unloaded, sleeping …, as the router lists them; empty where the answer is not a router's."""
     told = read_json(answer.text)
-    states = {str(model.get("id")): _object(model.get("status")).get("value") for model in _objects(_object(told).get("data"))}
+    states = {
+        str(model.get("id")): _object(model.get("status")).get("value") for model in _objects(_object(told).get("data"))
+    }
     return {name: str(state) for name, state in states.items() if state is not None}
 
 

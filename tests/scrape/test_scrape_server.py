@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from scrape_pages import H100, START, S, Pages, case, page_of
+from scrape_pages import H100, START, Pages, S, case, page_of
 
 from farebox.collector.scrape import fetch
 from farebox.collector.scrape.fetch import FetchError, HttpFetcher, Target
@@ -106,7 +106,9 @@ def test_a_token_opens_the_door_and_is_told_to_nobody(monkeypatch, tmp_path: Pat
     monkeypatch.setenv("LLM_KEY", "s3cret-token\n")
     (tmp_path / "token").write_text("s3cret-token\n")
     with serving(door) as fake:
-        assert get(Target(fake.url, token_env="LLM_KEY")) == get(Target(fake.url, token_file=tmp_path / "token")) == PAGE
+        assert (
+            get(Target(fake.url, token_env="LLM_KEY")) == get(Target(fake.url, token_file=tmp_path / "token")) == PAGE
+        )
         source = ScrapeSource(Target(fake.url, token_env="LLM_KEY"), H100)
         look = source.poll(START, 0)
         source.close()
@@ -240,7 +242,10 @@ def test_a_router_is_never_made_to_load_or_wake_a_model():  # B17
 def test_llamacpps_slots_tell_the_kv_cache(shared: Path):
     folder = shared / "data" / "llamacpp"
     page = (folder / "llamacpp_np4_after.metrics.txt").read_text()
-    slots, props = (folder / "llamacpp_np4_after.slots.json").read_text(), (folder / "llamacpp_idle.props.json").read_text()
+    slots, props = (
+        (folder / "llamacpp_np4_after.slots.json").read_text(),
+        (folder / "llamacpp_idle.props.json").read_text(),
+    )
     pages = Pages(page, props, slots)
     reading = ScrapeSource(Target("http://h:8080"), fetcher=pages).poll(START, 0).reading
     assert reading is not None
@@ -276,7 +281,9 @@ def test_tensorrt_llms_iterations_are_its_clock():
 
 
 def test_tensorrt_llms_other_page_is_found():
-    pages = Pages(FetchError("no such page", 404), "trtllm_generation_tokens_total 5\n", "trtllm_generation_tokens_total 9\n")
+    pages = Pages(
+        FetchError("no such page", 404), "trtllm_generation_tokens_total 5\n", "trtllm_generation_tokens_total 9\n"
+    )
     source = ScrapeSource(Target("http://h:8000"), H100, fetcher=pages)
     for i in range(2):
         source.poll(START + i * S, i * S)
