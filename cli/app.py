@@ -14,6 +14,7 @@ from .archive import archive
 from .backup import backup
 from .budgets import budgets
 from .calibrate import calibrate
+from .collect import collect
 from .demo import demo
 from .doctor import doctor
 from .explain import explain
@@ -87,6 +88,7 @@ COMMANDS = (
     run,
     serve,
     proxy,
+    collect,
     top,
     report,
     explain,

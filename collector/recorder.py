@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -46,10 +46,20 @@ class Recorder:
     how an interrupted virtual run is completed, and why repeating a finished one changes nothing.
     """
 
-    def __init__(self, store: Store, *, bulk: bool, stream: ArchiveStream | None = None) -> None:
-        """Record into `store`; `bulk` writes straight into the archive (runs at full speed), by a `stream` if given."""
+    def __init__(
+        self,
+        store: Store,
+        *,
+        bulk: bool,
+        stream: ArchiveStream | None = None,
+        append: Callable[[Batch], None] | None = None,
+    ) -> None:
+        """Record into `store`; `bulk` writes straight into the archive (runs at full speed), by a `stream` if given.
+
+        `append` takes batches in the store's place.
+        """
         straight = store.append_archive if stream is None else stream.append
-        self._write = straight if bulk else Backlog(store, store.append).put
+        self._write = straight if bulk else Backlog(store, append or store.append).put
         self._flush_s = BULK_FLUSH_S if bulk else HOT_FLUSH_S
         self._store = store
         self._steps: list[Step] = []

@@ -7,19 +7,22 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ..events import SOURCE_STATES, Run
+from ..events import SOURCE_STATES, Batch, Run
 from .recorder import Recorder
 from .scrape.source import Look, ScrapeSource
 
 if TYPE_CHECKING:
     from ..storage.store import Store
+    from .spooled.usage_queue import UsageQueue
 
 
 class ScrapeRecorder:
     """Records the looks of one source into a store, each look in one transaction."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, usage: UsageQueue | None = None) -> None:
+        """Record into `store`; what an interval used of `usage` is recorded as used with it."""
         self._store = store
+        self._usage = usage
         self._recorder: Recorder | None = None
         self._run: tuple[str, str] | None = None
 
@@ -44,11 +47,18 @@ class ScrapeRecorder:
         recorder.run(run)
         recorder.flush()
 
+    def _append(self, batch: Batch) -> None:
+        if self._usage is None:
+            self._store.append(batch)
+            return
+        self._store.append_all([batch], self._usage.used())
+        self._usage.keep()
+
     def _of(self, run: Run) -> Recorder:
         """The recorder of a run; its books open with the run's first record."""
         key = (run.engine_id, run.run_id)
         if self._recorder is None or self._run != key:
-            self._recorder, self._run = Recorder(self._store, bulk=False), key
+            self._recorder, self._run = Recorder(self._store, bulk=False, append=self._append), key
             self._recorder.run(run._replace(heartbeat_ns=run.started_ns, ended_ns=None))
         return self._recorder
 

@@ -1,5 +1,6 @@
 """The vocabulary: what engines tell, what costing makes of it, and the tables that keep it."""
 
+from .alert import ALERTS, Alert
 from .batch import Batch, Progress
 from .budget import BUDGET_STATES, BUDGETS, Budget, BudgetState, Standing
 from .capacity import CAPACITIES, Capacity
@@ -26,10 +27,11 @@ from .usage import Usage
 EVENT_TABLES = (RUNS, STEPS, SHARES, REQUESTS, LEDGER, INTERVALS, GPU_SAMPLES, HOST_SAMPLES)
 SETTING_TABLES = (
     RATES, CAPACITIES, TENANTS, TEAM_RENAMES, API_KEYS, PRICES, BUDGETS, BUDGET_STATES, CLOSINGS, CHANGES,
-    SOURCE_STATES,
+    SOURCE_STATES, ALERTS,
 )  # fmt: skip
 
 __all__ = [
+    "ALERTS",
     "API_KEYS",
     "BUDGETS",
     "BUDGET_STATES",
@@ -54,6 +56,7 @@ __all__ = [
     "TEAM_RENAMES",
     "TENANTS",
     "Account",
+    "Alert",
     "ApiKey",
     "Basis",
     "Batch",

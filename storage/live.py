@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -105,6 +106,30 @@ class LiveReader:
     ) -> tuple[list[HostSample], int]:
         """Readings of hosts; see `steps`."""
         return self._rows(HOST_SAMPLES, after_id, since_ns, limit)
+
+    def sums(
+        self, table: Table, after_id: int | None, by: Sequence[str], of: Sequence[str]
+    ) -> tuple[list[tuple[Any, ...]], int]:
+        """Rows recorded after `after_id`, added up: values of `by`, then sums of `of`; and the id to continue after.
+
+        None begins behind the newest row: there is nothing to add up yet.
+        """
+        sql = SQL_TABLES[table.name]
+        keys = [sql.c[name] for name in by]
+        with self._database.reading() as connection:
+            newest = connection.execute(select(func.max(sql.c.id))).scalar() or 0
+            if after_id is None or newest <= after_id:
+                return [], newest if after_id is None else after_id
+            query = select(*keys, *(func.sum(sql.c[name]) for name in of)).where(sql.c.id > after_id)
+            found = connection.execute(query.group_by(*keys)).fetchall()
+        return [tuple(row) for row in found], newest
+
+    def newest(self, table: Table, since_ns: int) -> list[Any]:
+        """Each engine's newest row that starts at `since_ns` (UTC) or later."""
+        sql = SQL_TABLES[table.name]
+        ids = select(func.max(sql.c.id)).where(sql.c[table.time] >= since_ns).group_by(sql.c.engine_id)
+        with self._database.reading() as connection:
+            return hot.records_where(connection, table, sql.c.id.in_(ids))
 
     def archived(self, table: Table, run: Run, since_ns: int) -> list[Any]:
         """Records of a run from an instant on that come before its first hot row, in the table's order.

@@ -60,6 +60,12 @@ def let_requests_be_partly_known(connection: Connection) -> None:
             connection.exec_driver_sql(statement)
 
 
+@migration(6)
+def add_alerts(connection: Connection) -> None:
+    """Alerts get a table."""
+    connection.exec_driver_sql(_ADD_ALERTS)
+
+
 _ADD_SETTINGS = """
 ALTER TABLE rates RENAME TO rates_1;
 CREATE TABLE rates (
@@ -301,4 +307,15 @@ CREATE TABLE requests (
 INSERT INTO requests SELECT * FROM requests_5;
 DROP TABLE requests_5;
 CREATE INDEX requests_by_time ON requests (finished_ns)
+"""
+
+_ADD_ALERTS = """
+CREATE TABLE alerts (
+    rule TEXT NOT NULL,
+    about TEXT NOT NULL,
+    since_ns BIGINT NOT NULL,
+    ended_ns BIGINT,
+    text TEXT NOT NULL,
+    PRIMARY KEY (rule, about, since_ns)
+)
 """

@@ -20,6 +20,10 @@ class Backoff:
         self._due_ns = at_ns + self._wait_ns
         self._wait_ns = min(2 * self._wait_ns, LONGEST_NS)
 
+    def wait_s(self, at_ns: int) -> float:
+        """Seconds until the next try."""
+        return 0.0 if self._due_ns is None else max(0, self._due_ns - at_ns) / 1e9
+
     def worked(self) -> None:
         """Start from the beginning the next time."""
         self._wait_ns = FIRST_NS

@@ -4,27 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
 
 from ...costing.apportion import apportion
+from ...events import Usage
 
 UNKNOWN = "unknown"
 """The tenant of work that nobody is known to have asked for."""
 STANDARD = "standard"
 MOST_TENANTS = 10_000
 _COUNTED = ("prompt_tokens", "cached_tokens", "output_tokens")
-
-
-class Usage(NamedTuple):
-    """Tokens that a tenant's requests had since the usage before; prompt tokens include cached ones."""
-
-    engine_id: str
-    tenant_id: str
-    tier: str
-    at_ns: int
-    prompt_tokens: int
-    cached_tokens: int
-    output_tokens: int
 
 
 UsageFeed = Callable[[int], Iterable[Usage]]

@@ -74,6 +74,7 @@ class SpoolDrain:
         self._books: dict[RunKey, RunBooks] = {}
         self._others = RequestsOnly(self._store, self.writer)
         self._refused: dict[RunKey, str] = {}
+        self._only_seen: set[RunKey] = set()
         self._repeated: defaultdict[RunKey, list[StepTold]] = defaultdict(list)
         self._repeated_requests: list[tuple[Request, Request | None]] = []
         self._has_lost = False
@@ -158,7 +159,7 @@ class SpoolDrain:
     @_take.register
     def _(self, request: Request) -> None:
         key = (request.engine_id, request.run_id)
-        if request.run_id:
+        if self._tells_run(key):
             is_new = self._of(key).request(request)
         elif self._engines.is_exact(request.engine_id):
             return  # the engine tells its requests itself
@@ -173,6 +174,18 @@ class SpoolDrain:
         self._has_lost = True
         for books in self._books.values():
             books.lose()
+
+    def _tells_run(self, key: RunKey) -> bool:
+        """Whether this spool tells the steps of a run, and does not only see its requests."""
+        if key in self._books or key in self._refused:
+            return True
+        if not key[1] or key in self._only_seen:
+            return False
+        recorded = next((run for run in self._store.runs() if run[:2] == key), None)
+        if recorded is None or not recorded.gpus:
+            self._only_seen.add(key)
+            return False
+        return True
 
     def _of(self, key: RunKey) -> RunBooks:
         if key in self._refused:
@@ -270,7 +283,7 @@ class SpoolDrain:
             for one, why in other_steps(self._store, told):
                 self.aside.put(_as_event(one), why)
         for request, recorded in self._repeated_requests:
-            named = request if request.run_id else self._others.named(request)
+            named = self._others.named(request)
             before = recorded or recorded_requests(self._store, {named.request_id: named}, now_ns).get(named.request_id)
             if before is None or not is_same_request(before, named):
                 self.aside.put({"request": request._asdict()}, "it was told before with other content")

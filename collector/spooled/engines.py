@@ -17,6 +17,10 @@ class Engines:
         self.queues: Mapping[str, UsageQueue] = {engine_id: UsageQueue(engine_id) for engine_id in scraped}
         self._exact: dict[str, set[str]] = {}
 
+    def scrape(self, engine_ids: Iterable[str]) -> None:
+        """From now on these are the scraped ones; queues of those that stay are kept."""
+        self.queues = {engine_id: self.queues.get(engine_id) or UsageQueue(engine_id) for engine_id in engine_ids}
+
     def tells_steps(self, engine_id: str, writer: str) -> None:
         """A spool tells the steps of an engine."""
         self._exact.setdefault(engine_id, set()).add(writer)

@@ -11,7 +11,7 @@ from ...errors import FareboxError
 from ...events import SourceStanding
 from ...storage.spool.lines import LOCK, segments
 from ...storage.spool.reader import spools
-from ..looking import Look
+from ..collect.source import Look
 from .drain import MOST_EVENTS, SpoolDrain
 from .engines import Engines
 

@@ -117,7 +117,7 @@ def _cell_key(cell: Cell) -> tuple[str, str, str, str]:
 
 
 def _request(event: Mapping[str, Any]) -> Request:
-    return Request._make(_values(REQUESTS, {"run_id": "", "preemptions": 0} | _object(event, "request")))
+    return Request._make(_values(REQUESTS, {"run_id": ""} | _object(event, "request")))
 
 
 def _usage(event: Mapping[str, Any]) -> Usage:

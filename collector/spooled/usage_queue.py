@@ -22,8 +22,7 @@ class UsageQueue:
     """What was told of one engine and no interval has used yet.
 
     `take` hands usage over; `used` then tells up to where each spool is used, which belongs into the transaction that
-    records the interval, and `keep` (it is recorded) or `put_back` (it is not) ends that. `lost` counts what was given
-    up. From any thread.
+    records the interval, and `keep` says that it is recorded. `lost` counts what was given up. From any thread.
     """
 
     def __init__(self, engine_id: str, most: int = MOST) -> None:
@@ -43,11 +42,13 @@ class UsageQueue:
                 self.lost += 1
 
     def take(self, until_ns: int) -> list[Usage]:
-        """What was told up to the first usage at `until_ns` (UTC) or later."""
+        """What was told up to the first usage at `until_ns` (UTC) or later, each once."""
+        found: list[Usage] = []
         with self._turn:
             while self._waiting and self._waiting[0].usage.at_ns < until_ns:
                 self._taken.append(self._waiting.popleft())
-            return [one.usage for one in self._taken]
+                found.append(self._taken[-1].usage)
+        return found
 
     def used(self) -> list[Spooled]:
         """Up to where each spool is used with what was taken: places of `WRITER/ENGINE`."""
@@ -58,12 +59,6 @@ class UsageQueue:
     def keep(self) -> None:
         """What was taken is recorded."""
         with self._turn:
-            self._taken.clear()
-
-    def put_back(self) -> None:
-        """What was taken is not recorded: it is taken again."""
-        with self._turn:
-            self._waiting.extendleft(reversed(self._taken))
             self._taken.clear()
 
     def first_place(self, writer: str) -> Spooled | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from ..events import SourceStanding
+from ...events import SourceStanding
 
 
 class Look(NamedTuple):
@@ -15,6 +15,8 @@ class Look(NamedTuple):
     """What is wrong and what to do; None: nothing is."""
     again_s: float | None = None
     """When to look again; None: after the source's period."""
+    is_told: bool = False
+    """Whether the source keeps its states itself."""
 
 
 class Source(Protocol):

@@ -1,0 +1,1 @@
+"""Telling somebody what is wrong."""

@@ -1,0 +1,91 @@
+"""The watch: a rule that holds long enough is told once, and once more when it is over."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from ...events import ALERTS, Alert
+from ..config.alerts import RuleConfig
+from ..totals import Totals
+from .finding import DEFAULTS, WINDOWED, Findings
+
+if TYPE_CHECKING:
+    from ...storage.live import LiveReader
+    from ...storage.store import Store
+
+PERIOD_S = 5.0
+QUIET_S = 60.0
+"""How long a rule must not hold until its alert is over, so that what flickers is told once."""
+
+Send = Callable[[Alert], None]
+Key = tuple[str, str]
+
+
+class _Seen(NamedTuple):
+    since_s: float
+    newest_s: float
+    text: str
+
+
+class AlertWatch:
+    """Looks from time to time. Alerts are rows of the store, so a restart neither repeats nor forgets one."""
+
+    def __init__(
+        self,
+        rules: Sequence[RuleConfig],
+        store: Store,
+        reader: LiveReader,
+        totals: Totals,
+        send: Send,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._rules = rules
+        self._store = store
+        self._send = send
+        self._clock = clock
+        self._findings = Findings(reader, totals, clock)
+        self._due_s = clock()
+        self._seen: dict[Key, _Seen] = {}
+        alerts: list[Alert] = store.settings(ALERTS)
+        self._open: dict[Key, Alert] = {(one.rule, one.about): one for one in alerts if one.ended_ns is None}
+        self._quiet_since: dict[Key, float] = dict.fromkeys(self._open, clock())
+
+    def turn(self) -> None:
+        """Look, if it is time."""
+        now_s = self._clock()
+        if now_s < self._due_s:
+            return
+        self._due_s = now_s + PERIOD_S
+        self._findings.look(max((self._lasts(rule) for rule in self._rules), default=0.0))
+        holding: set[Key] = set()
+        for rule in self._rules:
+            for finding in self._findings.of(rule):
+                key = (rule.kind, finding.about)
+                holding.add(key)
+                self._note(key, finding.text, now_s, 0.0 if rule.kind in WINDOWED else self._lasts(rule))
+        self._seen = {key: seen for key, seen in self._seen.items() if key in holding}
+        for key in [key for key in self._open if key not in holding]:
+            if now_s - self._quiet_since.setdefault(key, now_s) >= QUIET_S:
+                self._end(key)
+
+    def _lasts(self, rule: RuleConfig) -> float:
+        return DEFAULTS[rule.kind][1] if rule.seconds is None else rule.seconds
+
+    def _note(self, key: Key, text: str, now_s: float, lasts_s: float) -> None:
+        seen = self._seen.get(key)
+        self._seen[key] = _Seen(seen.since_s if seen else now_s, now_s, text)
+        self._quiet_since.pop(key, None)
+        if key not in self._open and now_s - self._seen[key].since_s >= lasts_s:
+            began_ns = time.time_ns() - round((now_s - self._seen[key].since_s) * 1e9)
+            self._open[key] = Alert(*key, began_ns, None, text)
+            self._tell(self._open[key])
+
+    def _end(self, key: Key) -> None:
+        del self._quiet_since[key]
+        self._tell(self._open.pop(key)._replace(ended_ns=time.time_ns()))
+
+    def _tell(self, alert: Alert) -> None:
+        self._store.put(ALERTS, alert)
+        self._send(alert)

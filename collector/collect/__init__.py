@@ -1,0 +1,1 @@
+"""The collector daemon: any number of sources into one store."""

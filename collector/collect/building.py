@@ -1,0 +1,63 @@
+"""From the file's sources to sources that run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from ...errors import InputError
+from ..config.sources import NvmlConfig, ScrapeConfig, SourceConfig, SpoolConfig
+from ..hardware import PERIOD_S, HardwareRecorder
+from ..spooled.engines import Engines
+from ..spooled.source import SpoolSource
+from .source import Look, Source
+
+if TYPE_CHECKING:
+    from ...storage.store import Store
+
+Build = Callable[[SourceConfig, "Store", Engines], Source]
+
+
+class HardwareSource:
+    """The GPUs and the host that the collector runs on."""
+
+    kind = "nvml"
+    period_s = PERIOD_S
+
+    def __init__(self, recorder: HardwareRecorder) -> None:
+        self.name = "nvml"
+        self._recorder = recorder
+
+    def look(self) -> Look:
+        """Look at all GPUs and the host."""
+        poll, _ = self._recorder.look()
+        return Look(poll.state, poll.why, is_told=True)
+
+    def close(self) -> None:
+        """Let go of NVML."""
+        self._recorder.close()
+
+
+def build(config: SourceConfig, store: Store, engines: Engines) -> Source:
+    """The source that a section of the file describes."""
+    if isinstance(config, SpoolConfig):
+        return SpoolSource(store, config.path, engines)
+    if isinstance(config, NvmlConfig):
+        return HardwareSource(HardwareRecorder(store))
+    if isinstance(config, ScrapeConfig):
+        from .scraping import scraped_engine
+
+        return scraped_engine(config, store, engines)
+    raise InputError(f"sources of kind {config.kind} cannot be collected yet: take the section out")
+
+
+def scraped_engines(sources: Iterable[SourceConfig]) -> list[str]:
+    """The engines whose usage a scraper wants."""
+    return [engine_of(source) for source in sources if isinstance(source, ScrapeConfig)]
+
+
+def engine_of(config: ScrapeConfig) -> str:
+    """The name of a scraped engine in records."""
+    from ..scrape.fetch import Target
+
+    return config.engine or Target(config.url).place.partition("://")[2]

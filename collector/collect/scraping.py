@@ -1,0 +1,86 @@
+"""A scraped engine as a source of the daemon: counted by its page, unless a spool tells its steps."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from ..config.sources import ScrapeConfig
+from ..scrape.fetch import Target
+from ..scrape.setup import Setup
+from ..scrape.source import ScrapeSource
+from ..scrape.split import UNKNOWN
+from ..scraped import ScrapeRecorder, recorded_until
+from ..spooled.engines import Engines
+from .source import Look
+
+if TYPE_CHECKING:
+    from ...events import Run
+    from ...storage.store import Store
+    from ..scrape.source import Look as Seen
+
+PAGE = "-page"
+"""Ends the run_id of a run that has the page's intervals only, and no GPUs."""
+
+
+class ScrapedEngine:
+    """Reads one page again and again, and records what moved on it."""
+
+    kind = "scrape"
+
+    def __init__(self, engine_id: str, source: ScrapeSource, store: Store, engines: Engines, period_s: float) -> None:
+        self.name = engine_id
+        self.period_s = period_s
+        self._source = source
+        self._engines = engines
+        self._recorder = ScrapeRecorder(store, engines.queues.get(engine_id))
+        self._was_exact = False
+
+    def look(self) -> Look:
+        """Read the page; what its engine did since the last time is recorded."""
+        seen = self._source.poll(time.time_ns(), time.monotonic_ns())
+        self._record(seen)
+        return Look(seen.standing, seen.why, again_s=self._source.wait_s, is_told=True)
+
+    def close(self) -> None:
+        """Let go of the server; the run ends where it was last seen."""
+        self._record(self._source.close())
+
+    def _record(self, seen: Seen) -> None:
+        if self._engines.is_exact(self.name):
+            seen = _only_interval(seen)
+        self._recorder.record(seen)
+
+
+def _only_interval(seen: Seen) -> Seen:
+    """What a page says beside a spool: no step, no time, no tokens; those are the spool's."""
+    return seen._replace(run=_without_gpus(seen.run), ended=_without_gpus(seen.ended), step=None, cells=())
+
+
+def _without_gpus(run: Run | None) -> Run | None:
+    return None if run is None else run._replace(run_id=run.run_id + PAGE, gpus=0, step_model=None)
+
+
+def scraped_engine(config: ScrapeConfig, store: Store, engines: Engines) -> ScrapedEngine:
+    """The source that a section of the file describes."""
+    target = Target(config.url, config.token_env, config.token_file, config.ca, config.timeout)
+    setup = Setup(
+        engine_id=config.engine,
+        host=config.host,
+        gpu=config.gpu,
+        gpus=config.gpus,
+        model=config.model,
+        weights=config.weights,
+        max_num_seqs=config.seats,
+        tenant_id=config.tenant or UNKNOWN,
+    )
+    engine_id = setup.name(target)
+    queue = engines.queues.get(engine_id)
+    source = ScrapeSource(
+        target,
+        setup,
+        period_s=config.interval,
+        usage=None if queue is None else queue.take,
+        not_before_ns=recorded_until(store, engine_id),
+    )
+    return ScrapedEngine(engine_id, source, store, engines, config.interval)

@@ -1,0 +1,1 @@
+"""What `farebox collect` is told by its file: sources, store, exporter and alerts."""
