@@ -53,11 +53,9 @@ def build(config: SourceConfig, store: Store, engines: Engines) -> Source:
 
 def scraped_engines(sources: Iterable[SourceConfig]) -> list[str]:
     """The engines whose usage a scraper wants."""
-    return [engine_of(source) for source in sources if isinstance(source, ScrapeConfig)]
+    scraped = [source for source in sources if isinstance(source, ScrapeConfig)]
+    if not scraped:
+        return []
+    from .scraping import engine_of
 
-
-def engine_of(config: ScrapeConfig) -> str:
-    """The name of a scraped engine in records."""
-    from ..scrape.fetch import Target
-
-    return config.engine or Target(config.url).place.partition("://")[2]
+    return [engine_of(source) for source in scraped]

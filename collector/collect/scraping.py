@@ -9,7 +9,7 @@ from ..config.sources import ScrapeConfig
 from ..scrape.fetch import Target
 from ..scrape.setup import Setup
 from ..scrape.source import ScrapeSource
-from ..scrape.split import UNKNOWN
+from ..scrape.split import UNKNOWN, UsageFeed
 from ..scraped import ScrapeRecorder, recorded_until
 from ..spooled.engines import Engines
 from .source import Look
@@ -63,6 +63,19 @@ def _without_gpus(run: Run | None) -> Run | None:
 
 def scraped_engine(config: ScrapeConfig, store: Store, engines: Engines) -> ScrapedEngine:
     """The source that a section of the file describes."""
+    engine_id = engine_of(config)
+    queue = engines.queues.get(engine_id)
+    source = scrape_source(config, None if queue is None else queue.take, recorded_until(store, engine_id))
+    return ScrapedEngine(engine_id, source, store, engines, config.interval)
+
+
+def engine_of(config: ScrapeConfig) -> str:
+    """The name of a scraped engine in records."""
+    return Setup(engine_id=config.engine).name(Target(config.url))
+
+
+def scrape_source(config: ScrapeConfig, usage: UsageFeed | None = None, not_before_ns: int = 0) -> ScrapeSource:
+    """What reads the page of a section; InputError where its address is none."""
     target = Target(config.url, config.token_env, config.token_file, config.ca, config.timeout)
     setup = Setup(
         engine_id=config.engine,
@@ -74,13 +87,4 @@ def scraped_engine(config: ScrapeConfig, store: Store, engines: Engines) -> Scra
         max_num_seqs=config.seats,
         tenant_id=config.tenant or UNKNOWN,
     )
-    engine_id = setup.name(target)
-    queue = engines.queues.get(engine_id)
-    source = ScrapeSource(
-        target,
-        setup,
-        period_s=config.interval,
-        usage=None if queue is None else queue.take,
-        not_before_ns=recorded_until(store, engine_id),
-    )
-    return ScrapedEngine(engine_id, source, store, engines, config.interval)
+    return ScrapeSource(target, setup, period_s=config.interval, usage=usage, not_before_ns=not_before_ns)

@@ -23,3 +23,12 @@ def collecting(tmp_path):
     for one in running:
         one.child.kill()
         one.child.wait()
+
+
+@pytest.fixture
+def collector(tmp_path):
+    from spooled_telling import Collector
+
+    made = Collector(tmp_path / "s")
+    yield made
+    made.store.close()

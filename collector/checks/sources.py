@@ -1,0 +1,60 @@
+"""Whether the sources of a configuration can be read, one by one."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+from ...errors import FareboxError
+from ..config.collecting import CollectConfig
+from ..config.sources import OtlpConfig, ScrapeConfig, SourceConfig, SpoolConfig
+from .check import Check
+
+
+def check_config(config: CollectConfig) -> list[Check]:
+    """Each source that the file names; GPUs have checks of their own."""
+    return [check for source in config.source for check in _check(source)]
+
+
+def spool_roots(config: CollectConfig | None) -> Iterable[Path]:
+    """The folders of spools that the file names."""
+    return [source.path for source in config.source if isinstance(source, SpoolConfig)] if config else []
+
+
+def _check(source: SourceConfig) -> list[Check]:
+    if isinstance(source, ScrapeConfig):
+        return [_page(source)]
+    if isinstance(source, SpoolConfig):
+        return [_folder(source.path)]
+    if isinstance(source, OtlpConfig):
+        return [Check(f"otlp {source.listen}", "ok", "spans are sent to it; it is there while `farebox collect` runs")]
+    return []
+
+
+def _page(source: ScrapeConfig) -> Check:
+    """One look at a page: whether it comes, and whose it is."""
+    from ..collect.scraping import scrape_source
+
+    name = f"source {source.engine or source.url}"
+    try:
+        opened = scrape_source(source)
+        look = opened.poll(time.time_ns(), time.monotonic_ns())
+        opened.close()
+    except FareboxError as error:
+        return Check(name, "bad", str(error))
+    if look.reading is None:
+        return Check(
+            name, "bad", f"{source.url}: {look.why or 'no answer'}", "is the address right, and the server up?"
+        )
+    says = f"{source.url} is {look.reading.engine.name}"
+    return Check(name, "note" if look.why else "ok", f"{says}: {look.why}" if look.why else says)
+
+
+def _folder(path: Path) -> Check:
+    if not path.is_dir():
+        return Check(f"spools {path}", "note", "there is no such folder yet: the first writer makes it")
+    if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
+        return Check(f"spools {path}", "bad", "cannot be read and written", "run writers and collector as one group")
+    return Check(f"spools {path}", "ok", "can be read")
