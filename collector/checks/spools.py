@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 from ...events import Spooled
 from ...storage.spool.lines import segments
@@ -11,6 +12,7 @@ from ...storage.spool.reader import SpoolReader, spools
 from ...storage.spool.writer import CAP_BYTES
 from ...storage.store import Store
 from ..spooled.aside import FOLDER
+from ..spooled.told import Dropped, ForeignEventError, read_event
 from .check import Check
 
 MIB = 2**20
@@ -47,7 +49,7 @@ def _spool(folder: Path, place: Spooled | None) -> Check:
     behind, alive = reader.bytes_behind(), reader.is_written
     newest_s = max(path.stat().st_mtime for path in folder.glob("*.spool"))
     size = sum(path.stat().st_size for path in folder.glob("*.spool"))
-    dropped = sum(event.value.get("dropped", 0) for event in reader.read(_MOST_EVENTS) if isinstance(event.value, dict))
+    dropped = sum(_dropped(event.value) for event in reader.read(_MOST_EVENTS))
     says = [f"its writer is {'alive' if alive else 'gone'}", f"{behind / MIB:.1f} MiB wait to be recorded"]
     faults = [f"{reader.damaged} damaged lines"] if reader.damaged else []
     faults += [f"{dropped} events lost by the writer"] if dropped else []
@@ -57,3 +59,12 @@ def _spool(folder: Path, place: Spooled | None) -> Check:
     if behind and time.time() - newest_s > _BEHIND_S:
         return Check(name, "bad", told, "nobody takes it over: start `farebox collect`")
     return Check(name, "note" if faults else "ok", told)
+
+
+def _dropped(value: Any) -> int:
+    """How many events an event says that its writer lost."""
+    try:
+        told = read_event(value)
+    except ForeignEventError:
+        return 0
+    return told.events if isinstance(told, Dropped) else 0
