@@ -21,6 +21,7 @@ from .explain import explain
 from .export import export
 from .gpu import gpu
 from .hosts import hosts
+from .importing import import_files
 from .output import forgive_locale
 from .prices import prices
 from .proxy import proxy
@@ -89,6 +90,7 @@ COMMANDS = (
     serve,
     proxy,
     collect,
+    import_files,
     top,
     report,
     explain,

@@ -24,7 +24,7 @@ def request_lines(run: Run, requests: Iterable[Request], *, tokens: bool = True)
     """Ledger lines of requests alone, in the minute in which each finished, under the model it was for.
 
     Prompts and output are lines of their own, as for metered engines. Without `tokens` (another source counts them)
-    only the requests are counted. Counts that nobody told add nothing.
+    only the requests are counted. Counts that nobody told add nothing, nor do those of refused requests.
     """
     prompt: Counter[tuple[int, str, str, str]] = Counter()
     cached: Counter[tuple[int, str, str, str]] = Counter()
@@ -33,7 +33,7 @@ def request_lines(run: Run, requests: Iterable[Request], *, tokens: bool = True)
     for request in requests:
         key = ((request.finished_ns - 1) // MINUTE_NS * MINUTE_NS, request.tenant_id, request.tier, request.model)
         number[key] += 1
-        if tokens:
+        if tokens and request.finish_reason != "rejected":
             prompt[key] += request.prompt_tokens or 0
             cached[key] += request.cached_tokens or 0
             output[key] += request.output_tokens or 0

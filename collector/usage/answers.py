@@ -43,7 +43,9 @@ def _of_openai(usage: Json) -> Usage:
     reasoning = count(child(usage, "completion_tokens_details"), "reasoning_tokens")
     if reasoning and output is not None and count(usage, "total_tokens") == (prompt or 0) + output + reasoning:
         output += reasoning  # reasoning beside the completion: only then the total holds both
-    return Usage(prompt, count(usage, "prompt_cache_hit_tokens") if cached is None else cached, output, reasoning)
+    if cached is None:  # DeepSeek, and LiteLLM's own
+        cached = count(usage, "prompt_cache_hit_tokens", "cache_read_input_tokens")
+    return Usage(prompt, cached, output, reasoning)
 
 
 def _of_responses(usage: Json) -> Usage:

@@ -1,0 +1,57 @@
+"""Opt-in, `make test-llamacpp`: before a real llama.cpp server, tenants' tokens add up to the server's own counters."""
+
+import asyncio
+import os
+import re
+from collections import Counter
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from proxy_wire import proxying
+
+from farebox.engine.server.access import Access
+from farebox.events import ApiKey, hash_key
+
+URL = os.environ.get("FAREBOX_LLAMACPP")
+TENANTS = ("acme", "globex", "initech")
+pytestmark = pytest.mark.skipif(not URL, reason="needs FAREBOX_LLAMACPP: the URL of an idle llama.cpp server")
+
+
+async def counters(client):
+    """Prompt tokens computed, and tokens generated, as the server counts them."""
+    page = (await client.get("/metrics")).text
+    names = ("prompt_tokens_total", "tokens_predicted_total")
+    return [int(float(re.search(rf"^llamacpp:{name} (\S+)", page, re.MULTILINE)[1])) for name in names]
+
+
+async def ask(client, number):
+    body = {"max_tokens": 3 + number % 3, "n_predict": 3 + number % 3, "stream": number % 2 == 0}
+    prompt = "Who pays for the empty seats of a bus, " * (1 + number % 3)
+    path = ("/v1/chat/completions", "/v1/completions", "/completion")[number // 2 % 3]
+    body |= {"messages": [{"role": "user", "content": prompt}]} if "chat" in path else {"prompt": prompt}
+    key = f"key-of-{TENANTS[number % 3]}-0123456789"
+    answer = await client.post(path, json=body, headers={"Authorization": f"Bearer {key}"})
+    assert answer.status_code == 200
+    if number % 2 == 0 and path.startswith("/v1"):
+        assert '"usage"' not in answer.text
+
+
+async def test_tenants_tokens_add_up_to_the_counters_of_llamacpp():
+    access = Access()
+    access.use([ApiKey(hash_key(f"key-of-{tenant}-0123456789"), tenant, "", 0, None) for tenant in TENANTS])
+    async with proxying(urlsplit(URL).port, access, silent_s=300) as proxied:
+        base = f"http://127.0.0.1:{proxied.port}"
+        async with httpx.AsyncClient(base_url=base, timeout=300) as client:
+            before = await counters(client)
+            await asyncio.gather(*(ask(client, number) for number in range(12)))
+            after = await counters(client)
+    told: Counter[str] = Counter()
+    by_tenant: Counter[str] = Counter()
+    for request in proxied.requests:
+        told.update({name: request[f"{name}_tokens"] for name in ("prompt", "cached", "output")})
+        by_tenant[request["tenant_id"]] += request["output_tokens"]
+    computed, generated = (b - a for a, b in zip(before, after, strict=True))
+    print(f"llama.cpp: {computed} computed, {generated} generated; proxy: {dict(told)}, by tenant {dict(by_tenant)}")
+    assert set(by_tenant) == set(TENANTS)
+    assert (told["prompt"] - told["cached"], told["output"]) == (computed, generated)
