@@ -76,7 +76,7 @@ def _rows(path: Path, file: Any) -> Iterator[Record]:
     csv.field_size_limit(2**26)
     rows = csv.reader(file, skipinitialspace=True)
     try:
-        names = [name.strip() for name in next(rows, [])]
+        names = [name.strip() for name in next(rows, cast("list[str]", []))]
         for row in rows:
             if not row or row == names:
                 continue
@@ -97,10 +97,11 @@ def _lines(file: Any) -> Iterator[Record]:
 
 def _document(path: Path, text: str) -> Iterator[Record]:
     try:
-        found = json.loads(text)
+        found: Any = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: not JSON: {error}") from None
-    for number, each in enumerate(found if isinstance(found, list) else [found], start=1):
+    each_found: list[Any] = found if isinstance(found, list) else [found]
+    for number, each in enumerate(each_found, start=1):
         fields = cast("Json", each) if isinstance(each, dict) else RowError("not a JSON object")
         yield Record(number, json.dumps(each)[:_SHOWN], fields)
 

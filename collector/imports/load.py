@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from ...events import GPU_SAMPLES, REQUESTS, SHARES, STEPS, Batch, GpuSample, Progress, Request
 from ..unmetered import request_lines, unmetered_run
@@ -133,7 +133,7 @@ class Loader:
         columns = ["request_id", "prompt_tokens", "output_tokens"]
         window = min(times) - DAY_NS, max(times) + DAY_NS
         rows = self._store.read(REQUESTS, columns, *window, engine_id=self._context.engine_id)
-        ids, prompts, outputs = (rows.column(name).to_pylist() for name in columns)
+        ids, prompts, outputs = (cast("list[Any]", rows.column(name).to_pylist()) for name in columns)
         return dict(zip(ids, zip(prompts, outputs, strict=True), strict=True))
 
     def _append(self, day: int, requests: list[Request]) -> None:

@@ -1,0 +1,1 @@
+"""A receiver of OTLP/HTTP traces: what vLLM tells of each request when it is finished."""
