@@ -5,11 +5,11 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from ...events import FinishReason, Request, Tier
 from ..usage.ends import finish_of
-from ..usage.fields import Json, child, objects, text
+from ..usage.fields import Json, objects, text
 from ..usage.tally import Tally
 from ..usage.usage import Usage
 from .asked import LONGEST_MODEL
@@ -57,6 +57,7 @@ class Meter:
         self._arrived_ns = self._told_ns = book.clock()
         self._first_token_ns: int | None = None
         self._tally = Tally()
+        self._newest: Json | None = None
         self._events = 0
         self._model = rider.model
         self._reason: FinishReason | None = None
@@ -68,24 +69,41 @@ class Meter:
         return self._reason
 
     def see(self, body: Json, *, streams: bool) -> None:
-        """Take note of an answer, or of one event of a stream."""
-        usage = self._tally.see(body)
-        reason = finish_of(body)
-        self._reason = reason or self._reason
+        """Take note of an answer, or of one event of a stream.
+
+        Chunks in the middle of a stream repeat running totals: of those only the newest is read, once a second.
+        """
+        if streams:
+            self._note_output(body)
+            if _is_midway(body):
+                self._newest = body
+                self._tell_if_due()
+                return
+        self._read(body)
+
+    def _read(self, body: Json) -> None:
+        self._tally.see(body)
+        self._reason = finish_of(body) or self._reason
         self._model = (text(body, "model") or self._model)[:LONGEST_MODEL]
-        if not streams:
-            return
-        if _has_token(body) or (usage.output_tokens or 0) > 0:
-            self._events += _has_token(body)
+
+    def _settle(self) -> None:
+        """Read the newest chunk, if it was not."""
+        if self._newest is not None:
+            self._read(self._newest)
+            self._newest = None
+
+    def _note_output(self, body: Json) -> None:
+        if _has_token(body):
+            self._events += 1
             if self._first_token_ns is None:
                 self._first_token_ns = self._book.clock()
-        self._tell_if_due()
 
     def end(self, reason: FinishReason) -> None:
         """The request is over: tell what is untold, and its record."""
         if self._is_over:
             return
         self._is_over = True
+        self._settle()
         if self._events:
             self._tally.tell("counted", Usage(output_tokens=self._events))
         now_ns = self._book.clock()
@@ -96,6 +114,7 @@ class Meter:
         now_ns = self._book.clock()
         if now_ns - self._told_ns >= TELL_NS:
             self._told_ns = now_ns
+            self._settle()
             self._tell_usage(self._tally.take(), now_ns)
 
     def _tell_usage(self, more: Usage, now_ns: int) -> None:
@@ -137,16 +156,29 @@ class Meter:
         return record
 
 
+def _is_midway(body: Json) -> bool:
+    """Whether an event is a chunk of choices none of which has ended."""
+    choices: Any = body.get("choices")
+    if type(choices) is not list or not choices:
+        return False
+    return all(type(choice) is dict and choice.get("finish_reason") is None for choice in cast("list[Any]", choices))
+
+
 def _has_token(body: Json) -> bool:
     """Whether an event carries output: text, a piece of reasoning, or part of a tool's call."""
+    choices = body.get("choices")
+    if choices is not None:
+        return any(_choice_has_token(choice) for choice in objects(body, "choices"))
     kind = body.get("type")
     if isinstance(kind, str):
         return kind.endswith(".delta") or kind == "content_block_delta"
-    if "choices" in body:
-        return any(_choice_has_token(choice) for choice in objects(body, "choices"))
     return bool(body.get("content") or body.get("response") or body.get("message"))
 
 
 def _choice_has_token(choice: Json) -> bool:
-    held = child(choice, "delta") or choice
-    return any(held.get(name) for name in _OUTPUTS)
+    delta = choice.get("delta")
+    held: Any = delta if isinstance(delta, dict) else choice
+    for name in _OUTPUTS:
+        if held.get(name):
+            return True
+    return False

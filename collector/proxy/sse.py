@@ -15,6 +15,7 @@ _EVENT_END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
 _LINE_END = re.compile(rb"\n")
 _LINES = re.compile(r"\r\n|\n|\r")
 _USAGE = re.compile(rb',\s*"usage"\s*:\s*')
+_LAST_USAGE = re.compile(rb',"usage":(?:\{(?:[^{}"\\]|"[^"{}\\]*"|\{[^{}]*\})*\}|null)(?=\}\s*$)')
 _DECODER = json.JSONDecoder()
 DONE = b"[DONE]"
 
@@ -97,7 +98,13 @@ def _has_ended(body: Json) -> bool:
 
 
 def _without_usage(event: bytes, body: Json) -> bytes:
-    """The event less the member `usage`, cut out of its bytes; where that is not plain, written anew."""
+    """The event less the member `usage`, cut out of its bytes; where that is not plain, written anew.
+
+    Where it comes last, as vLLM writes it, the brace that ends it stands before the one that ends the object; a text
+    cannot look like its beginning, because quotes in texts are escaped.
+    """
+    if last := _LAST_USAGE.search(event):
+        return event[: last.start()] + event[last.end() :]
     less = {name: value for name, value in body.items() if name != "usage"}
     for found in reversed(list(_USAGE.finditer(event))):
         try:

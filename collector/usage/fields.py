@@ -49,4 +49,4 @@ def objects(body: Json, name: str) -> list[Json]:
     found = body.get(name)
     if not isinstance(found, list):
         return []
-    return [cast("Json", each) for each in cast("list[Any]", found) if isinstance(each, Mapping)]
+    return [cast("Json", each) for each in cast("list[Any]", found) if isinstance(each, dict)]
