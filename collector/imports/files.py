@@ -100,8 +100,8 @@ def _document(path: Path, text: str) -> Iterator[Record]:
         found: Any = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: not JSON: {error}") from None
-    each_found: list[Any] = found if isinstance(found, list) else [found]
-    for number, each in enumerate(each_found, start=1):
+    listed = cast("list[Any]", found) if isinstance(found, list) else [found]
+    for number, each in enumerate(listed, start=1):
         fields = cast("Json", each) if isinstance(each, dict) else RowError("not a JSON object")
         yield Record(number, json.dumps(each)[:_SHOWN], fields)
 

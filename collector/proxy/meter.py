@@ -176,8 +176,8 @@ def _has_token(body: Json) -> bool:
 
 
 def _choice_has_token(choice: Json) -> bool:
-    delta = choice.get("delta")
-    held: Any = delta if isinstance(delta, dict) else choice
+    delta: Any = choice.get("delta")
+    held = cast("Json", delta) if type(delta) is dict else choice
     for name in _OUTPUTS:
         if held.get(name):
             return True

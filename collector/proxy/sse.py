@@ -65,7 +65,7 @@ def parsed(data: bytes) -> Json | None:
     if not data.startswith(b"{"):
         return None
     try:
-        found = json.loads(data)
+        found = json.loads(data.decode())  # from bytes, the encoding would be guessed each time
     except (ValueError, RecursionError):
         return None
     return cast("Json", found) if isinstance(found, dict) else None

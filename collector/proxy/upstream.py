@@ -62,11 +62,48 @@ class Address(NamedTuple):
         return host if self.port == _DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
 
 
+class _Silence:
+    """Hangs up a connection on which nothing was heard for `most_s`; one timer, however often something is heard."""
+
+    def __init__(self, transport: asyncio.WriteTransport, most_s: float) -> None:
+        self.is_over = False
+        """Whether it lasted too long."""
+        self._transport, self._most_s = transport, most_s
+        self._loop = asyncio.get_running_loop()
+        self._heard_at = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def begin(self) -> None:
+        """From now on something is expected."""
+        self.heard()
+        if self._timer is None:
+            self._timer = self._loop.call_later(self._most_s, self._look)
+
+    def heard(self) -> None:
+        """Something came."""
+        self._heard_at = self._loop.time()
+
+    def end(self) -> None:
+        """Nothing is expected any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _look(self) -> None:
+        left_s = self._heard_at + self._most_s - self._loop.time()
+        if left_s > 0:
+            self._timer = self._loop.call_later(left_s, self._look)
+        else:
+            self.is_over = True
+            self._transport.abort()
+
+
 @dataclass
 class _Connection:
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
     state: h11.Connection
+    silence: _Silence
     free_at: float = 0.0
 
     @property
@@ -135,6 +172,7 @@ class Upstream:
         """
         connection = await self._connect()
         call.hold(connection.writer.transport)
+        connection.silence.begin()
         try:
             self._send(connection, method, target, headers, body)
             while True:
@@ -150,17 +188,19 @@ class Upstream:
     async def receive(self, connection: _Connection) -> None:
         """Wait for more from the server; raises UpstreamError when nothing comes."""
         try:
-            async with asyncio.timeout(self._silent_s):
-                data = await connection.reader.read(_READ)
-        except TimeoutError:
-            connection.writer.transport.abort()
-            raise UpstreamError(504, f"{self.address.authority} was silent for {self._silent_s:g} s") from None
+            data = await connection.reader.read(_READ)
         except OSError as error:
             raise UpstreamError(502, f"{self.address.authority}: {error.strerror or error}") from None
+        if not data:
+            connection.silence.end()
+        if not data and connection.silence.is_over:
+            raise UpstreamError(504, f"{self.address.authority} was silent for {self._silent_s:g} s")
+        connection.silence.heard()
         connection.state.receive_data(data)
 
     def put_back(self, connection: _Connection) -> None:
         """An answer has been read to its end: keep the connection, if both sides can go on."""
+        connection.silence.end()
         try:
             connection.state.start_next_cycle()
         except h11.ProtocolError:
@@ -188,7 +228,8 @@ class Upstream:
             raise UpstreamError(504, f"{where.authority} did not answer within {self._connect_s:g} s") from None
         except OSError as error:
             raise UpstreamError(502, f"cannot reach {where.authority}: {error.strerror or error}") from None
-        return _Connection(reader, writer, h11.Connection(h11.CLIENT, max_incomplete_event_size=_HEAD))
+        silence = _Silence(writer.transport, self._silent_s)
+        return _Connection(reader, writer, h11.Connection(h11.CLIENT, max_incomplete_event_size=_HEAD), silence)
 
     def _send(self, connection: _Connection, method: bytes, target: bytes, headers: Headers, body: bytes) -> None:
         request = h11.Request(method=method, target=target, headers=headers)

@@ -3,19 +3,45 @@
 import asyncio
 import os
 import re
+import subprocess
+import time
 from collections import Counter
-from urllib.parse import urlsplit
+from pathlib import Path
 
 import httpx
 import pytest
 from proxy_wire import proxying
 
+from farebox.collector.serving import listen
 from farebox.engine.server.access import Access
 from farebox.events import ApiKey, hash_key
 
-URL = os.environ.get("FAREBOX_LLAMACPP")
+PYTHON = os.environ.get("FAREBOX_LLAMACPP")
+SERVER = Path(__file__).with_name("llamacpp_server.py")
 TENANTS = ("acme", "globex", "initech")
-pytestmark = pytest.mark.skipif(not URL, reason="needs FAREBOX_LLAMACPP: the URL of an idle llama.cpp server")
+pytestmark = pytest.mark.skipif(not PYTHON, reason="needs FAREBOX_LLAMACPP: a Python that has xllamacpp")
+
+
+@pytest.fixture
+def port():
+    """The port of a llama.cpp server that runs while the test does."""
+    with listen("127.0.0.1", 0) as sock:
+        found = sock.getsockname()[1]
+    process = subprocess.Popen(
+        [PYTHON, str(SERVER), str(found), "4"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    until = time.monotonic() + 120
+    while True:
+        try:
+            if httpx.get(f"http://127.0.0.1:{found}/health").status_code == 200:
+                break
+        except httpx.TransportError:
+            pass
+        assert process.poll() is None and time.monotonic() < until
+        time.sleep(0.5)
+    yield found
+    process.kill()
+    process.wait()
 
 
 async def counters(client):
@@ -37,10 +63,10 @@ async def ask(client, number):
         assert '"usage"' not in answer.text
 
 
-async def test_tenants_tokens_add_up_to_the_counters_of_llamacpp():
+async def test_tenants_tokens_add_up_to_the_counters_of_llamacpp(port):
     access = Access()
     access.use([ApiKey(hash_key(f"key-of-{tenant}-0123456789"), tenant, "", 0, None) for tenant in TENANTS])
-    async with proxying(urlsplit(URL).port, access, silent_s=300) as proxied:
+    async with proxying(port, access, silent_s=300) as proxied:
         base = f"http://127.0.0.1:{proxied.port}"
         async with httpx.AsyncClient(base_url=base, timeout=300) as client:
             before = await counters(client)

@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import json
 import os
 import signal
 import subprocess
@@ -20,14 +21,17 @@ from farebox.collector.embedded import EmbeddedEngine
 from farebox.collector.proxy.keys import file_keys, read_keys
 from farebox.collector.recorder import Recorder
 from farebox.collector.serving import build_server, listen
+from farebox.collector.spooled.engines import Engines
+from farebox.collector.spooled.source import SpoolSource
 from farebox.engine.server.access import Access
 from farebox.engine.server.driver import Driver
 from farebox.engine.server.metrics import Metrics
 from farebox.engine.server.service import Offer, Service
 from farebox.errors import InputError
-from farebox.events import API_KEYS, REQUESTS, ApiKey, hash_key
+from farebox.events import API_KEYS, LEDGER, REQUESTS, ApiKey, hash_key
 from farebox.roofline import Replica, gpu, model
 from farebox.storage.spool.reader import SpoolReader, spools
+from farebox.storage.spool.writer import SpoolWriter
 from farebox.storage.store import create_store
 
 TENANTS = ("chat", "code", "voice")
@@ -176,3 +180,30 @@ def test_what_the_command_cannot_use_it_refuses_in_one_line(tmp_path, monkeypatc
     done = CliRunner().invoke(app, ["proxy", *flags])
     assert done.exit_code == 2
     assert what in done.output
+
+
+async def test_what_the_proxy_told_is_taken_over_with_what_nobody_knows_as_unknown(tmp_path, start):
+    async def script(asking):
+        tokens = {"prompt_tokens": 40, "completion_tokens": 7, "prompt_tokens_details": {"cached_tokens": 32}}
+        if asking.json["model"] == "good":
+            await asking.answer(json.dumps({"model": "good", "usage": tokens}).encode())
+        else:
+            await asking.answer(b"{}", status="429 Too Many Requests")
+
+    proxied = await start(script)
+    for name in ("good", "good", "bad"):
+        await proxied.ask(body={"model": name, "messages": []})
+    writer = SpoolWriter(tmp_path / "s/spool/proxy-1")
+    for event in proxied.told:
+        writer.put(event)
+    writer.close()
+    with create_store(tmp_path / "s") as store:
+        source = SpoolSource(store, tmp_path / "s/spool", Engines())
+        source.look()
+        assert source.faults == {"damaged": 0, "dropped": 0, "refused": 0}
+        requests = REQUESTS.from_arrow(store.read(REQUESTS))
+        lines = LEDGER.from_arrow(store.read(LEDGER))
+    told = Counter((r.model, r.finish_reason, r.prompt_tokens, r.cached_tokens, r.output_tokens) for r in requests)
+    assert told == {("good", "stop", 40, 32, 7): 2, ("bad", "rejected", None, None, None): 1}
+    sums = [sum(getattr(line, name) for line in lines) for name in ("prompt_tokens", "cached_tokens", "output_tokens")]
+    assert (*sums, sum(line.requests for line in lines)) == (80, 64, 14, 3)
