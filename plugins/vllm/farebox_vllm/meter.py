@@ -1,0 +1,278 @@
+"""The meter: follows one scheduler step by step, on its thread, and queues what happened for the thread that writes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from itertools import chain
+from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
+
+from .ride import Chunk, Ride
+from .riders import Group, Riders
+from .tenant import take_tenant
+from .trip import Trip
+
+MOST_PENDING = 64
+
+
+class Departure(NamedTuple):
+    """A request that ended, with what is known of it then."""
+
+    ride: Ride
+    reason: str
+    """vLLM's name of the status."""
+    output_tokens: int
+    finished_ns: int
+
+
+class Meter:
+    """Watches a scheduler through hooks around its methods (`hooks`).
+
+    Requests that decode one row per step are kept in sums (`Riders`) that cost the same for any number of them;
+    prompts, resumed requests and those with drafts are looked at one by one. `put` takes Trips and Departures: it must
+    not block or raise.
+    """
+
+    def __init__(
+        self, scheduler: Any, put: Callable[[Any], None], clock: Callable[[], int] = time.monotonic_ns
+    ) -> None:
+        self._scheduler = scheduler
+        self._put = put
+        self.clock = clock
+        self._block_size: int = scheduler.cache_config.block_size
+        pipeline = scheduler.parallel_config.pipeline_parallel_size
+        self._is_steady = pipeline == 1 and not getattr(scheduler, "num_spec_tokens", 0)
+        """Whether whoever decodes is in every step with one row."""
+        self._pool = scheduler.kv_cache_manager.block_pool
+        self._counts: Callable[[], tuple[int, int]] = scheduler.get_request_counts
+        self._rides: dict[str, Ride] = {}
+        self._left: dict[str, Ride] = {}
+        self._departures: list[Departure] | None = None
+        self._groups: WeakValueDictionary[tuple[str, str], Group] = WeakValueDictionary()
+        self._riders = Riders(self._block_size)
+        self._irregular: dict[str, Ride] = {}
+        self._pending: dict[int, Trip] = {}
+        self._preempted = 0
+        self._steps = 0
+        self._in_flight = False
+        self.ended_ns = clock()
+        """End of the last step that was told, or the instant from which on steps can be."""
+
+    @property
+    def steps(self) -> int:
+        """How many steps there were."""
+        return self._steps
+
+    def told_ns(self) -> int:
+        """An instant before which no step begins that is yet to be told. Asked for by another thread.
+
+        The clock is read first: a step that is seen neither before nor after begins later than that.
+        """
+        now_ns = self.clock()
+        return self.ended_ns if self._in_flight else now_ns
+
+    def arrive(self, request: Any) -> None:
+        """A request came (`add_request`)."""
+        if request.request_id not in self._rides:
+            self._ride(request)
+
+    def enter(self) -> None:
+        """`schedule` begins."""
+        self._in_flight = True
+
+    def depart(self, scheduled: Any) -> None:
+        """`schedule` made a batch: the step begins now, or when the one before it is over."""
+        now_ns = self.clock()
+        if scheduled.preempted_req_ids:
+            self._put_off(scheduled.preempted_req_ids)
+        if not scheduled.total_num_scheduled_tokens:
+            self._in_flight = bool(self._pending)
+            return
+        pending, pool = self._pending, self._pool
+        running, waiting = self._counts()
+        trip = Trip(scheduled, now_ns, running, waiting, pool.num_gpu_blocks - 1 - pool.get_num_free_blocks())
+        if self._preempted:
+            trip.preemptions, self._preempted = self._preempted, 0
+        self._board(trip)
+        pending[id(scheduled)] = trip
+        if len(pending) > MOST_PENDING:
+            del pending[next(iter(pending))]
+            raise RuntimeError(f"{MOST_PENDING} batches were scheduled and never came back")
+
+    def arrived(self, scheduled: Any, model_output: Any) -> Trip | None:
+        """`update_from_output` begins; gives the trip that is over, to be handed to `told`."""
+        trip = self._pending.pop(id(scheduled), None)
+        if trip is None:
+            self._steps += bool(scheduled.total_num_scheduled_tokens)  # a number that is never told: a hole
+            return None
+        self._departures = []
+        if scheduled.scheduled_spec_decode_tokens:
+            tokens = model_output.sampled_token_ids
+            trip.sampled = (
+                {name: len(tokens[at]) for name, at in model_output.req_id_to_index.items()} if tokens else {}
+            )
+        return trip
+
+    def told(self, trip: Trip, ended_ns: int, outputs: dict[int, Any]) -> None:
+        """`update_from_output` is done: the step that ended at `ended_ns` can be told."""
+        trip.step_seq = self._steps
+        self._steps += 1
+        scheduled_ns = trip.started_ns
+        trip.over(self.ended_ns, ended_ns)
+        got = 0
+        for each in outputs.values():
+            got += len(each.outputs)
+        if got != trip.expected or trip.sampled is not None:
+            self._count(trip, outputs)
+        if trip.chunks:
+            self._stamp(trip, scheduled_ns)
+        self._put(trip)
+        self._tell_departures(ended_ns)
+        self.ended_ns = ended_ns
+        self._in_flight = bool(self._pending)
+
+    def left(self, request: Any) -> None:
+        """A request ends (`_free_request`)."""
+        request_id = request.request_id
+        ride = self._rides.pop(request_id, None)
+        if ride is None:
+            return
+        position = None if ride.base is None else self._riders.leave(request_id)
+        self._irregular.pop(request_id, None)
+        for trip in self._pending.values():
+            trip.lose(request_id, ride)
+        departure = Departure(ride, request.status.name, request.num_output_tokens, self.clock())
+        if self._departures is None:
+            self._put(departure)
+        else:
+            self._left[request_id] = ride
+            self._departures.append(departure)
+        if position is not None and position != request.num_computed_tokens:
+            raise RuntimeError(f"{request_id} was at {request.num_computed_tokens}, not at {position}")
+
+    def recover(self) -> None:
+        """After a fault: look at every request again, one by one."""
+        self._tell_departures(self.clock())
+        for request_id in list(self._riders.members):
+            self._derail(request_id)
+
+    def abandon(self) -> None:
+        """The engine ends: whoever is on board or waits is put off."""
+        now_ns = self.clock()
+        for ride in self._rides.values():
+            self._put(Departure(ride, "FINISHED_ABORTED", ride.request.num_output_tokens, now_ns))
+        self._rides.clear()
+
+    def _ride(self, request: Any) -> Ride:
+        key = take_tenant(request)
+        group = self._groups.get(key)
+        if group is None:
+            group = self._groups[key] = Group(*key, self._block_size)
+        ride = self._rides[request.request_id] = Ride(request, group, self.clock())
+        return ride
+
+    def _put_off(self, preempted: Iterable[str] | None) -> None:
+        for request_id in preempted or ():
+            self._preempted += 1
+            if request_id in self._rides:
+                self._derail(request_id)
+
+    def _derail(self, request_id: str) -> None:
+        """From now on, look at this request by itself."""
+        ride = self._rides.get(request_id) or self._ride(self._scheduler.requests[request_id])
+        if ride.base is not None:
+            ride.high_water = self._riders.leave(request_id)
+        self._irregular[request_id] = ride
+
+    def _board(self, trip: Trip) -> None:
+        """Find out whose rows are computed, and go on with those who decode from now on."""
+        scheduled = trip.scheduled
+        rows: dict[str, int] = scheduled.num_scheduled_tokens
+        riders = self._riders
+        for new in scheduled.scheduled_new_reqs:
+            self._derail(new.req_id)
+        for request_id in scheduled.scheduled_cached_reqs.resumed_req_ids:
+            self._derail(request_id)
+        left_rows = scheduled.total_num_scheduled_tokens
+        left = len(rows)
+        if self._irregular:
+            left_rows -= self._look_at(trip, self._irregular.items(), rows)
+            left -= len(trip.chunks)
+        if left == left_rows == len(riders.members):
+            trip.decodes = riders.step()
+            trip.expected = left
+        else:
+            self._board_part(trip, left, left_rows)
+        if trip.chunks:
+            trip.expected += sum([chunk.output for chunk in trip.chunks])
+            if self._is_steady:
+                self._settle(trip)
+
+    def _board_part(self, trip: Trip, left: int, left_rows: int) -> None:
+        """Some riders sit this step out, or the sums do not fit it."""
+        rows: dict[str, int] = trip.scheduled.num_scheduled_tokens
+        riders = self._riders
+        away = riders.members.keys() - rows.keys()
+        stay = [(request_id, riders.members[request_id], riders.leave(request_id)) for request_id in away]
+        if not left == left_rows == len(riders.members):
+            self._look_at_rest(trip, rows)
+        trip.decodes = riders.step()
+        trip.expected = len(riders.members)
+        for request_id, ride, position in stay:
+            riders.join(request_id, ride, position)
+
+    def _look_at(self, trip: Trip, rides: Iterable[tuple[str, Ride]], rows: dict[str, int]) -> int:
+        """Note what each of these requests does in the step; gives the rows of all of them."""
+        drafts = trip.scheduled.scheduled_spec_decode_tokens
+        total = 0
+        for request_id, ride in rides:
+            count = rows.get(request_id)
+            if count is None:
+                continue
+            chunk = Chunk(ride, count, self._block_size)
+            if ride.scheduled_ns is None:
+                ride.scheduled_ns = trip.started_ns
+            if drafts and request_id in drafts:
+                chunk.drafts = len(drafts[request_id])
+            trip.chunks.append(chunk)
+            total += count
+        return total
+
+    def _look_at_rest(self, trip: Trip, rows: dict[str, int]) -> None:
+        """The sums do not fit this step: note everybody else by themselves, as vLLM has them."""
+        seen = {chunk.ride.request.request_id for chunk in trip.chunks}
+        rest = [request_id for request_id in rows if request_id not in seen]
+        for request_id in (*self._riders.members, *rest):
+            self._derail(request_id)
+        self._look_at(trip, [(request_id, self._rides[request_id]) for request_id in rest], rows)
+
+    def _settle(self, trip: Trip) -> None:
+        for chunk in trip.chunks:
+            if chunk.is_caught_up:
+                request = chunk.ride.request
+                del self._irregular[request.request_id]
+                self._riders.join(request.request_id, chunk.ride, request.num_computed_tokens)
+
+    def _count(self, trip: Trip, outputs: dict[int, Any]) -> None:
+        kept: dict[str, int] = {}
+        for output in chain.from_iterable(each.outputs for each in outputs.values()):
+            kept[output.request_id] = kept.get(output.request_id, 0) + len(output.new_token_ids)
+        trip.count(kept, {**self._rides, **self._left})
+
+    def _stamp(self, trip: Trip, scheduled_ns: int) -> None:
+        """Note first steps and first tokens, and that rows of rejected drafts count as never computed."""
+        for chunk in trip.chunks:
+            ride = chunk.ride
+            if ride.scheduled_ns == scheduled_ns:
+                ride.scheduled_ns = trip.started_ns
+            if chunk.output and ride.first_token_ns is None:
+                ride.first_token_ns = trip.ended_ns
+            ride.high_water -= chunk.rejected
+
+    def _tell_departures(self, finished_ns: int) -> None:
+        departures, self._departures = self._departures, None
+        if departures:
+            for departure in departures:
+                self._put(departure._replace(finished_ns=finished_ns))
+            self._left.clear()
