@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -22,6 +24,7 @@ Examples
   printenv CHAT_KEY | farebox tenants key add STORE chat
   farebox tenants key list STORE
   farebox tenants key revoke STORE 3f9a01c2
+  farebox tenants key export STORE -o /etc/farebox/keys.json      (for the vLLM plugin: FAREBOX_KEYS)
 """
 SHORTEST = 16
 SHOWN = 12
@@ -95,6 +98,38 @@ def revoke(store: Path, start: str) -> None:
             settings.put(API_KEYS, found[0]._replace(to_ns=time.time_ns()))
     state = "revoked" if found[0].to_ns is None else "was revoked already"
     click.echo(f"{found[0].key_hash[:SHOWN]} (…{found[0].hint}), {found[0].tenant_id}'s, {state}")
+
+
+@key.command(epilog=EPILOG)
+@store_argument
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="A file to replace.")
+def export(store: Path, output: Path | None) -> None:
+    """Write the valid keys as JSON, tenant by SHA-256, for whoever tells tenants apart outside of the store."""
+    from ..events import API_KEYS
+    from ..storage.store import open_store
+
+    with open_store(store) as opened:
+        found: list[ApiKey] = opened.settings(API_KEYS)
+    now_ns = time.time_ns()
+    valid = {row.key_hash: row.tenant_id for row in found if row.to_ns is None or row.to_ns > now_ns}
+    text = json.dumps(valid, indent=1, ensure_ascii=False)
+    if output is None:
+        click.echo(text)
+        return
+    _replace(output, text + "\n")
+    click.echo(f"{len(valid)} keys in {output}", err=True)
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write a file so that readers see the old one or the new one, and nobody but its owner can."""
+    made = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        made.touch(mode=0o600)
+        made.write_text(text, encoding="utf-8")
+        made.replace(path)
+    except OSError as error:
+        made.unlink(missing_ok=True)
+        raise InputError(f"{path} cannot be written: {error.strerror}") from None
 
 
 def _ask() -> str:

@@ -306,6 +306,20 @@ def test_a_key_is_kept_only_as_its_hash(farebox, inside, store):
     assert "revoked at" in inside("tenants", "key", "add", "store", "chat", given=KEY, check=2).stderr
 
 
+def test_valid_keys_are_exported_for_others(inside, store):
+    hashed = hashlib.sha256(KEY.encode()).hexdigest()
+    inside("tenants", "key", "add", "store", "chat", given=KEY)
+    inside("tenants", "key", "add", "store", "code", given=KEY[::-1])
+    gone = hashlib.sha256(KEY[::-1].encode()).hexdigest()
+    inside("tenants", "key", "revoke", "store", gone[:8])
+    assert json.loads(inside("tenants", "key", "export", "store").stdout) == {hashed: "chat"}
+    file = store.parent / "keys.json"
+    assert "1 keys" in inside("tenants", "key", "export", "store", "-o", str(file)).stderr
+    assert json.loads(file.read_text()) == {hashed: "chat"} and file.stat().st_mode & 0o777 == 0o600
+    nowhere = str(store.parent / "no" / "keys.json")
+    assert "cannot be written" in inside("tenants", "key", "export", "store", "-o", nowhere, check=2).stderr
+
+
 @pytest.mark.parametrize("text", ["", "short", "two words are no key at all"])
 def test_a_key_that_can_be_guessed_or_is_none_is_refused(inside, store, text):
     assert "at least 16" in inside("tenants", "key", "add", "store", "chat", given=text, check=2).stderr
