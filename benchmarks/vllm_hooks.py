@@ -3,7 +3,8 @@
     python benchmarks/vllm_hooks.py
 
 No vLLM: the scheduler is a stub whose methods cost nothing, so that what is left is the hooks. CPU time of the calling
-thread, the lower quartile of many rounds; the thread that writes JSON is not counted, it runs beside.
+thread, the lower quartile of many rounds; the thread that writes JSON is not counted, it runs beside. Limits hold for a
+machine on which listing 256 requests takes 135 µs, and move with that, so a busy machine changes nothing.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from farebox_vllm.meter import Meter  # noqa: E402
 BATCHES = (1, 8, 64, 256, 1024)
 TENANTS = 8
 LIMITS_US = {8: 10.0, 256: 60.0}
+LISTING_256_US = 135.0
 ROUNDS, STEPS = 20, 50
 
 
@@ -90,7 +92,7 @@ class Stub:
         kept = [SimpleNamespace(request_id=name, new_token_ids=[1]) for name in rows]
         self.made = {0: SimpleNamespace(outputs=kept)}
         order = {name: at for at, name in enumerate(rows)}
-        self.runner = SimpleNamespace(sampled_token_ids=[[1]] * len(rows), req_id_to_index=order)
+        self.runner = SimpleNamespace(sampled_token_ids=[[1]] * len(rows), req_id_to_index=order, req_ids=list(order))
         return come, gone
 
     def move_on(self) -> None:
@@ -175,12 +177,18 @@ def main() -> int:
     """Print a table; 1 if a limit is missed."""
     print(f"µs per step on the scheduler's thread, {TENANTS} tenants")
     print(f"{'batch':>6} {'decoding':>9} {'2 come, 2 go':>13} {'3 drafts each':>14} {'listing all':>12}")
-    missed = False
+    steady: dict[int, float] = {}
+    listing: dict[int, float] = {}
     for batch in BATCHES:
-        steady, busy = microseconds(batch), microseconds(batch, turnover=min(2, batch))
-        drafting, listing = microseconds(batch, drafts=3), microseconds(batch, naive=True)
-        print(f"{batch:>6} {steady:>9.1f} {busy:>13.1f} {drafting:>14.1f} {listing:>12.1f}")
-        missed |= steady > LIMITS_US.get(batch, float("inf"))
+        steady[batch], busy = microseconds(batch), microseconds(batch, turnover=min(2, batch))
+        drafting, listing[batch] = microseconds(batch, drafts=3), microseconds(batch, naive=True)
+        print(f"{batch:>6} {steady[batch]:>9.1f} {busy:>13.1f} {drafting:>14.1f} {listing[batch]:>12.1f}")
+    slowness = listing[256] / LISTING_256_US
+    missed = 0
+    for batch, limit in LIMITS_US.items():
+        cost = steady[batch] / slowness
+        print(f"batch {batch}: {cost:.1f} of {limit:.0f} µs, at {LISTING_256_US:.0f} µs for listing 256")
+        missed |= cost > limit
     return int(missed)
 
 

@@ -17,7 +17,7 @@ FILES = {
         class Scheduler(FakeScheduler):
             def __init__(self, **options):
                 super().__init__(**options)
-                self.parallel_config.data_parallel_size = self.parallel_config.world_size = 1
+                self.parallel_config.__dict__.update(data_parallel_size=1, data_parallel_rank=0, world_size=1)
                 self.vllm_config = Of(
                     model_config=Of(model="tiny", served_model_name=None, quantization=None, dtype="torch.bfloat16"),
                     parallel_config=self.parallel_config,

@@ -28,6 +28,7 @@ ENGINES = st.fixed_dictionaries(
         "blocks": st.sampled_from([30, 40, 200]),
         "depth": st.sampled_from([1, 2]),
         "drafts": st.sampled_from([0, 0, 2]),
+        "stages": st.sampled_from([1, 1, 2]),
         "seed": st.integers(0, 99),
     }
 )

@@ -67,13 +67,13 @@ class Pool:
 class FakeScheduler:
     """vLLM V1's rules: running first, then waiting; preempt the newest when blocks run out; `depth` steps in flight."""
 
-    def __init__(self, *, budget=64, seats=8, blocks=64, block_size=4, depth=1, drafts=0, seed=0) -> None:
+    def __init__(self, *, budget=64, seats=8, blocks=64, block_size=4, depth=1, drafts=0, stages=1, seed=0) -> None:
         self.budget, self.seats, self.block_size, self.depth, self.num_spec_tokens = (
             budget, seats, block_size, depth, drafts,
         )  # fmt: skip
         self.random = Random(seed)
         self.cache_config = SimpleNamespace(block_size=block_size)
-        self.parallel_config = SimpleNamespace(pipeline_parallel_size=1)
+        self.parallel_config = SimpleNamespace(pipeline_parallel_size=stages)
         self.kv_cache_manager = SimpleNamespace(block_pool=Pool(blocks))
         self.requests: dict[str, FakeRequest] = {}
         self.running: list[FakeRequest] = []
@@ -184,7 +184,9 @@ class FakeScheduler:
         ]
         order = {name: at for at, name in enumerate(out.num_scheduled_tokens)}
         return SimpleNamespace(
-            sampled_token_ids=[tokens[list(out.samples).index(name)] for name in order], req_id_to_index=order
+            sampled_token_ids=[tokens[list(out.samples).index(name)] for name in order],
+            req_id_to_index=order,
+            req_ids=list(order),
         )
 
     def update_from_output(self, scheduler_output: Scheduled, model_runner_output: Any) -> dict[int, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from itertools import chain
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
@@ -43,7 +42,7 @@ class Meter:
         self._block_size: int = scheduler.cache_config.block_size
         pipeline = scheduler.parallel_config.pipeline_parallel_size
         self._is_steady = pipeline == 1 and not getattr(scheduler, "num_spec_tokens", 0)
-        """Whether whoever decodes is in every step with one row."""
+        """Whether whoever decodes is in every step with one row: without drafts, and without stages to alternate on."""
         self._pool = scheduler.kv_cache_manager.block_pool
         self._counts: Callable[[], tuple[int, int]] = scheduler.get_request_counts
         self._rides: dict[str, Ride] = {}
@@ -124,9 +123,10 @@ class Meter:
         for each in outputs.values():
             got += len(each.outputs)
         if got != trip.expected or trip.sampled is not None:
-            self._count(trip, outputs)
+            trip.count(outputs, self._rides, self._left)
         if trip.chunks:
             self._stamp(trip, scheduled_ns)
+        trip.scheduled = None
         self._put(trip)
         self._tell_departures(ended_ns)
         self.ended_ns = ended_ns
@@ -197,11 +197,12 @@ class Meter:
         left_rows = scheduled.total_num_scheduled_tokens
         left = len(rows)
         if self._irregular:
-            left_rows -= self._look_at(trip, self._irregular.items(), rows)
-            left -= len(trip.chunks)
+            seen = self._look_at(trip, self._irregular.items(), rows)
+            left -= seen[0]
+            left_rows -= seen[1]
         if left == left_rows == len(riders.members):
-            trip.decodes = riders.step()
-            trip.expected = left
+            trip.decodes += riders.step()
+            trip.expected += left
         else:
             self._board_part(trip, left, left_rows)
         if trip.chunks:
@@ -217,32 +218,49 @@ class Meter:
         stay = [(request_id, riders.members[request_id], riders.leave(request_id)) for request_id in away]
         if not left == left_rows == len(riders.members):
             self._look_at_rest(trip, rows)
-        trip.decodes = riders.step()
-        trip.expected = len(riders.members)
+        trip.decodes += riders.step()
+        trip.expected += len(riders.members)
         for request_id, ride, position in stay:
             riders.join(request_id, ride, position)
 
-    def _look_at(self, trip: Trip, rides: Iterable[tuple[str, Ride]], rows: dict[str, int]) -> int:
-        """Note what each of these requests does in the step; gives the rows of all of them."""
-        drafts = trip.scheduled.scheduled_spec_decode_tokens
-        total = 0
+    def _look_at(self, trip: Trip, rides: Iterable[tuple[str, Ride]], rows: dict[str, int]) -> tuple[int, int]:
+        """Note what each of these requests does in the step; gives how many are in it, and their rows."""
+        block_size, is_steady = self._block_size, self._is_steady
+        sums: dict[Group, list[int]] = {}
+        seen = total = 0
         for request_id, ride in rides:
             count = rows.get(request_id)
             if count is None:
                 continue
-            chunk = Chunk(ride, count, self._block_size)
-            if ride.scheduled_ns is None:
-                ride.scheduled_ns = trip.started_ns
-            if drafts and request_id in drafts:
-                chunk.drafts = len(drafts[request_id])
-            trip.chunks.append(chunk)
+            seen += 1
             total += count
-        return total
+            request = ride.request
+            after: int = request.num_computed_tokens
+            before = after - count
+            if is_steady or before < ride.high_water or before < request.num_prompt_tokens:
+                self._note(trip, ride, count)
+                continue
+            ride.high_water = after
+            cell = sums.get(ride.group)
+            if cell is None:
+                cell = sums[ride.group] = [0, 0, 0, 0]
+            cell[0] += 1
+            cell[1] += count
+            cell[2] += count * before + count * (count + 1) // 2
+            cell[3] += -(-after // block_size)
+        for group, (seqs, computed, attended, blocks) in sums.items():
+            trip.decodes.append((group, seqs, computed, attended, blocks))
+            trip.expected += seqs
+        return seen, total
+
+    def _note(self, trip: Trip, ride: Ride, rows: int) -> None:
+        trip.chunks.append(Chunk(ride, rows, self._block_size))
+        if ride.scheduled_ns is None:
+            ride.scheduled_ns = trip.started_ns
 
     def _look_at_rest(self, trip: Trip, rows: dict[str, int]) -> None:
         """The sums do not fit this step: note everybody else by themselves, as vLLM has them."""
-        seen = {chunk.ride.request.request_id for chunk in trip.chunks}
-        rest = [request_id for request_id in rows if request_id not in seen]
+        rest = [request_id for request_id in rows if request_id not in self._irregular]
         for request_id in (*self._riders.members, *rest):
             self._derail(request_id)
         self._look_at(trip, [(request_id, self._rides[request_id]) for request_id in rest], rows)
@@ -254,21 +272,14 @@ class Meter:
                 del self._irregular[request.request_id]
                 self._riders.join(request.request_id, chunk.ride, request.num_computed_tokens)
 
-    def _count(self, trip: Trip, outputs: dict[int, Any]) -> None:
-        kept: dict[str, int] = {}
-        for output in chain.from_iterable(each.outputs for each in outputs.values()):
-            kept[output.request_id] = kept.get(output.request_id, 0) + len(output.new_token_ids)
-        trip.count(kept, {**self._rides, **self._left})
-
     def _stamp(self, trip: Trip, scheduled_ns: int) -> None:
-        """Note first steps and first tokens, and that rows of rejected drafts count as never computed."""
+        """Note first steps and first tokens."""
         for chunk in trip.chunks:
             ride = chunk.ride
             if ride.scheduled_ns == scheduled_ns:
                 ride.scheduled_ns = trip.started_ns
             if chunk.output and ride.first_token_ns is None:
                 ride.first_token_ns = trip.ended_ns
-            ride.high_water -= chunk.rejected
 
     def _tell_departures(self, finished_ns: int) -> None:
         departures, self._departures = self._departures, None

@@ -106,9 +106,9 @@ class Records:
 def cells_of(trip: Trip) -> dict[CellKey, list[int]]:
     """The cells of a step, each with its COUNTS, in the order in which cells are told."""
     cells: dict[CellKey, list[int]] = {}
-    for group, seqs, attended, blocks in trip.decodes:
+    for group, seqs, rows, attended, blocks in trip.decodes:
         output = trip.outputs.get(group, seqs)
-        _add(cells, ("tenant", group.tenant_id, group.tier, "decode"), (seqs, seqs, output, 0, attended, blocks))
+        _add(cells, ("tenant", group.tenant_id, group.tier, "decode"), (seqs, rows, output, 0, attended, blocks))
     for chunk in trip.chunks:
         _add_chunk(cells, chunk)
     return dict(sorted(cells.items()))

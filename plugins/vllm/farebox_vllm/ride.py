@@ -37,11 +37,9 @@ class Chunk:
         "blocks",
         "cached",
         "decodes",
-        "drafts",
         "output",
         "prefills",
         "recomputed",
-        "rejected",
         "ride",
     )
 
@@ -51,7 +49,7 @@ class Chunk:
         after = request.num_computed_tokens
         before = after - rows
         self.ride = ride
-        self.cached = self.drafts = self.rejected = 0
+        self.cached = 0
         if ride.scheduled_ns is None:
             self.cached = ride.cached = min(before, request.num_prompt_tokens)
         self.recomputed = min(rows, max(0, ride.high_water - before))

@@ -6,8 +6,8 @@ from typing import TypeAlias
 
 from .ride import Ride
 
-Decodes: TypeAlias = "tuple[Group, int, int, int]"
-"""A row of every decoder of a group: their number, the sum of the positions that the rows read, and of their blocks."""
+Decodes: TypeAlias = "tuple[Group, int, int, int, int]"
+"""Decoders of a group in a step: how many, their rows, the positions that these read, the blocks that they fill."""
 
 
 class Group:
@@ -68,7 +68,7 @@ class Riders:
         cells: list[Decodes] = []
         for group in self._active:
             seqs = group.seqs
-            cells.append((group, seqs, group.attended, group.blocks))
+            cells.append((group, seqs, seqs, group.attended, group.blocks))
             group.attended += seqs
             group.blocks += group.due[due]
         return cells

@@ -37,9 +37,10 @@ def name_run(scheduler: Any, settings: Settings) -> Names:
     served = getattr(config.model_config, "served_model_name", None) or config.model_config.model
     model = settings.model or (served if isinstance(served, str) else served[0])
     engine_id = settings.engine or ".".join(filter(None, (socket.gethostname(), _last(model), _devices())))
-    ranks: int = config.parallel_config.data_parallel_size
-    if ranks > 1:
-        engine_id = f"{engine_id}.dp{_rank(config.parallel_config)}"
+    parallel = config.parallel_config
+    rank: int = getattr(parallel, "data_parallel_index", parallel.data_parallel_rank)
+    if rank or parallel.data_parallel_size > 1:  # ranks of a dense model run as if each were alone
+        engine_id = f"{engine_id}.dp{rank}"
     started = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     return Names(engine_id, f"{started}-{os.getpid()}-{secrets.token_hex(3)}", model)
 
@@ -98,10 +99,6 @@ def _hardware(scheduler: Any, gpus: int) -> dict[str, Any]:
     except NotImplementedError:
         found["gpu_uuids"] = []
     return found
-
-
-def _rank(parallel: Any) -> int:
-    return getattr(parallel, "data_parallel_index", parallel.data_parallel_rank)
 
 
 def _devices() -> str:

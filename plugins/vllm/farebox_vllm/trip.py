@@ -40,7 +40,6 @@ class Trip:
             self.started_ns = started_ns = before_ns
         self.ended_ns = ended_ns
         self.idle_before_ns = started_ns - before_ns
-        self.scheduled = None
 
     def lose(self, request_id: str, ride: Ride) -> None:
         """A request ends while its rows are being computed: nobody gets their token."""
@@ -56,15 +55,30 @@ class Trip:
         self.outputs[group] = self.outputs.get(group, seqs) - 1
         self.expected -= 1
 
-    def count(self, kept: dict[str, int], rides: dict[str, Ride]) -> None:
+    def count(self, outputs: dict[int, Any], rides: dict[str, Ride], left: dict[str, Ride]) -> None:
         """Count tokens request by request: with drafts, or when not everybody got the token that was expected."""
+        chunks = {chunk.ride.request.request_id: chunk for chunk in self.chunks}
         for chunk in self.chunks:
-            request_id = chunk.ride.request.request_id
-            chunk.output = kept.pop(request_id, 0)
-            if chunk.drafts and self.sampled and self.sampled.get(request_id):
-                chunk.rejected = chunk.drafts - (self.sampled[request_id] - 1)
-                self.rejected += chunk.rejected
-        self.outputs = dict.fromkeys((cell[0] for cell in self.decodes), 0)
-        for request_id, tokens in kept.items():
-            if tokens:
-                self.outputs[rides[request_id].group] += tokens
+            chunk.output = 0
+        kept = dict.fromkeys((cell[0] for cell in self.decodes), 0)
+        for each in outputs.values():
+            for output in each.outputs:
+                request_id, tokens = output.request_id, len(output.new_token_ids)
+                if request_id in chunks:
+                    chunks[request_id].output += tokens
+                elif tokens:
+                    kept[(rides.get(request_id) or left[request_id]).group] += tokens
+        self.outputs = kept
+        if self.sampled is not None:
+            self._reject(self.sampled, rides)
+
+    def _reject(self, sampled: dict[str, int], rides: dict[str, Ride]) -> None:
+        """Count drafts that were thrown away; their positions count as never computed."""
+        for request_id, drafts in self.scheduled.scheduled_spec_decode_tokens.items():
+            tokens = sampled.get(request_id)
+            rejected = len(drafts) - (tokens - 1) if tokens else 0
+            if rejected:
+                self.rejected += rejected
+                ride = rides.get(request_id)
+                if ride is not None:
+                    ride.high_water -= rejected

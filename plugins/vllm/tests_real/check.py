@@ -40,7 +40,7 @@ CASES = (
     Case(
         "two API servers, tenants by key", ("--api-server-count", "2", "--shutdown-timeout", "20"), 90, 700, by_key=True
     ),
-    Case("a tiny KV cache", ("--num-gpu-blocks-override", "18"), 60, 700, preempts=True),
+    Case("a tiny KV cache", ("--block-size", "32", "--num-gpu-blocks-override", "66"), 60, 700, preempts=True),
 )
 
 
