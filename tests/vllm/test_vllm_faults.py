@@ -70,6 +70,20 @@ def test_a_fault_costs_its_step_and_what_follows_is_exact_again():
         assert sums(event) == +metered.naive[number]
 
 
+def test_a_position_that_is_not_vllms_is_no_fault_and_sums_are_made_anew():
+    metered = Metered([Ask(0, "acme", 20, 12), *(Ask(0, "globex", 20, 40) for _ in range(3))], blocks=1000)
+    for step in range(8):
+        metered.come(step)
+        metered.step()
+    metered.scheduler.requests["r0"].num_computed_tokens += 5
+    metered.scheduler.finish_requests(["r0"])
+    assert not metered.meter._riders.members
+    while metered.scheduler.requests:
+        metered.step()
+    assert metered.guard.faults == 0
+    assert [sums(event) for event in tell(metered, "step")] == [+cells for cells in metered.naive]
+
+
 def test_what_vllm_raises_is_raised(monkeypatch):
     def broken(self, *args):
         raise ZeroDivisionError("vLLM's own")

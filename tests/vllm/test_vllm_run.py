@@ -1,6 +1,7 @@
 """What an engine is called and says of itself."""
 
 import socket
+import sys
 from types import SimpleNamespace as Of
 
 import pytest
@@ -21,6 +22,8 @@ def scheduler(served="llama", *, size=1, rank=0, world=1, **model):
 
 @pytest.fixture
 def named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "vllm.platforms", None)
+
     def name(of, **environment):
         for variable in ("FAREBOX_ENGINE", "FAREBOX_MODEL", "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"):
             monkeypatch.delenv(variable, raising=False)

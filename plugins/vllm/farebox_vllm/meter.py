@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
+from .log import LOG
 from .ride import Chunk, Ride
 from .riders import Group, Riders
 from .tenant import take_tenant
@@ -107,10 +108,8 @@ class Meter:
             return None
         self._departures = []
         if scheduled.scheduled_spec_decode_tokens:
-            tokens = model_output.sampled_token_ids
-            trip.sampled = (
-                {name: len(tokens[at]) for name, at in model_output.req_id_to_index.items()} if tokens else {}
-            )
+            tokens = model_output.sampled_token_ids or ()
+            trip.sampled = dict(zip(model_output.req_ids, map(len, tokens), strict=False))
         return trip
 
     def told(self, trip: Trip, ended_ns: int, outputs: dict[int, Any]) -> None:
@@ -149,13 +148,13 @@ class Meter:
             self._left[request_id] = ride
             self._departures.append(departure)
         if position is not None and position != request.num_computed_tokens:
-            raise RuntimeError(f"{request_id} was at {request.num_computed_tokens}, not at {position}")
+            LOG.debug("farebox: %s was at %d, not at %d", request_id, request.num_computed_tokens, position)
+            self._derail_all()
 
     def recover(self) -> None:
         """After a fault: look at every request again, one by one."""
         self._tell_departures(self.clock())
-        for request_id in list(self._riders.members):
-            self._derail(request_id)
+        self._derail_all()
 
     def abandon(self) -> None:
         """The engine ends: whoever is on board or waits is put off."""
@@ -185,6 +184,10 @@ class Meter:
             ride.high_water = self._riders.leave(request_id)
         self._irregular[request_id] = ride
 
+    def _derail_all(self) -> None:
+        for request_id in list(self._riders.members):
+            self._derail(request_id)
+
     def _board(self, trip: Trip) -> None:
         """Find out whose rows are computed, and go on with those who decode from now on."""
         scheduled = trip.scheduled
@@ -213,15 +216,13 @@ class Meter:
     def _board_part(self, trip: Trip, left: int, left_rows: int) -> None:
         """Some riders sit this step out, or the sums do not fit it."""
         rows: dict[str, int] = trip.scheduled.num_scheduled_tokens
-        riders = self._riders
-        away = riders.members.keys() - rows.keys()
-        stay = [(request_id, riders.members[request_id], riders.leave(request_id)) for request_id in away]
-        if not left == left_rows == len(riders.members):
+        members = self._riders.members
+        for request_id in members.keys() - rows.keys():
+            self._derail(request_id)
+        if not left == left_rows == len(members):
             self._look_at_rest(trip, rows)
-        trip.decodes += riders.step()
-        trip.expected += len(riders.members)
-        for request_id, ride, position in stay:
-            riders.join(request_id, ride, position)
+        trip.decodes += self._riders.step()
+        trip.expected += len(members)
 
     def _look_at(self, trip: Trip, rides: Iterable[tuple[str, Ride]], rows: dict[str, int]) -> tuple[int, int]:
         """Note what each of these requests does in the step; gives how many are in it, and their rows."""
@@ -261,7 +262,7 @@ class Meter:
     def _look_at_rest(self, trip: Trip, rows: dict[str, int]) -> None:
         """The sums do not fit this step: note everybody else by themselves, as vLLM has them."""
         rest = [request_id for request_id in rows if request_id not in self._irregular]
-        for request_id in (*self._riders.members, *rest):
+        for request_id in rest:
             self._derail(request_id)
         self._look_at(trip, [(request_id, self._rides[request_id]) for request_id in rest], rows)
 
