@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
 from .log import LOG
-from .ride import Chunk, Ride
+from .ride import Chunk, Ride, waited_ns
 from .riders import Group, Riders
 from .tenant import take_tenant
 from .trip import Trip
@@ -168,7 +168,7 @@ class Meter:
         group = self._groups.get(key)
         if group is None:
             group = self._groups[key] = Group(*key, self._block_size)
-        ride = self._rides[request.request_id] = Ride(request, group, self.clock())
+        ride = self._rides[request.request_id] = Ride(request, group, self.clock() - waited_ns(request))
         return ride
 
     def _put_off(self, preempted: Iterable[str] | None) -> None:

@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .riders import Group
+
+
+LONGEST_WAIT_S = 600.0
+
+
+def waited_ns(request: Any) -> int:
+    """How long a request took from the API server to the scheduler, by the host's clock.
+
+    0 where that cannot be: the clocks of two hosts disagree, or one was set meanwhile.
+    """
+    now_s = time.time()
+    waited_s = now_s - getattr(request, "arrival_time", now_s)
+    return int(waited_s * 1e9) if 0 < waited_s < LONGEST_WAIT_S else 0
 
 
 class Ride:
