@@ -29,18 +29,20 @@ class Case(NamedTuple):
     name: str
     options: tuple[str, ...]
     requests: int
-    longest: int
+    prompts: tuple[int, ...] = (8, 40, 200, 700)
+    """Lengths in words."""
+    outputs: tuple[int, ...] = (1, 4, 32, 128)
     by_key: bool = False
     """Tenants come from API keys; and the server is given the time to end in order."""
     preempts: bool = False
 
 
+TWO_SERVERS = ("--api-server-count", "2", "--shutdown-timeout", "20")
+FEW_BLOCKS = ("--block-size", "32", "--num-gpu-blocks-override", "66")
 CASES = (
-    Case("as it comes", (), 90, 700),
-    Case(
-        "two API servers, tenants by key", ("--api-server-count", "2", "--shutdown-timeout", "20"), 90, 700, by_key=True
-    ),
-    Case("a tiny KV cache", ("--block-size", "32", "--num-gpu-blocks-override", "66"), 60, 700, preempts=True),
+    Case("as it comes", (), 90),
+    Case("two API servers, tenants by key", TWO_SERVERS, 90, by_key=True),
+    Case("a tiny KV cache", FEW_BLOCKS, 36, prompts=(8, 40, 100), outputs=(256,), preempts=True),
 )
 
 
@@ -178,7 +180,7 @@ def try_case(case: Case, folder: Path, model: Path) -> list[str]:
     began = time.monotonic()
     with Server(folder, model, *case.options, keys=file if keys else None) as server:
         loaded = time.monotonic()
-        calls = run(PORT, case.requests, keys, case.longest)
+        calls = run(PORT, case.requests, keys, case.prompts, case.outputs)
         served = time.monotonic()
         time.sleep(2)
         counters = server.counters()

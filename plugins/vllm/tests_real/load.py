@@ -25,21 +25,23 @@ class Call(NamedTuple):
     answers: int
 
 
-def run(port: int, requests: int, keys: dict[str, str], longest: int) -> list[Call]:
+def run(
+    port: int, requests: int, keys: dict[str, str], prompts: tuple[int, ...], outputs: tuple[int, ...]
+) -> list[Call]:
     """Serve some requests at once; tenants with a key send it, the others are named by the header."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        return list(pool.map(lambda number: _call(port, number, keys, longest), range(requests)))
+        return list(pool.map(lambda number: _call(port, number, keys, prompts, outputs), range(requests)))
 
 
-def _call(port: int, number: int, keys: dict[str, str], longest: int) -> Call:
+def _call(port: int, number: int, keys: dict[str, str], prompts: tuple[int, ...], outputs: tuple[int, ...]) -> Call:
     dice = random.Random(number)
     tenant = TENANTS[number % len(TENANTS)]
     hangs_up, is_stream, is_chat = number % 7 == 3, number % 2 == 0 or number % 7 == 3, number % 3 != 0
     answers = 2 if number % 10 == 5 and not hangs_up else 1
-    prompt = " ".join(dice.choices(WORDS, k=dice.choice([8, 40, 200, longest])))
+    prompt = " ".join(dice.choices(WORDS, k=dice.choice(prompts)))
     if number % 4 == 1:
         prompt = f"{SHARED} {prompt}"
-    body: dict[str, Any] = {"model": "tiny", "max_tokens": dice.choice([1, 4, 32, 128]), "n": answers}
+    body: dict[str, Any] = {"model": "tiny", "max_tokens": dice.choice(outputs), "n": answers}
     body |= {"stream": is_stream, "ignore_eos": True, "temperature": 0.8}
     body |= {"messages": [{"role": "user", "content": prompt}]} if is_chat else {"prompt": prompt}
     if hangs_up:
