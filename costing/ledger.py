@@ -7,6 +7,7 @@ ones included, and the requests that finish then belong to that minute too.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,11 +17,12 @@ from ..errors import FareboxError
 from ..events import LEDGER, MINUTE_NS, Run
 from . import arrow
 from .cells import match_cells
-from .names import Names, group_rows
+from .names import Names, sum_by
 from .segments import Bools, Ints, Segments, multiply_divide
 
 KEYS = ("minute_ns", "account", "tenant_id", "tier", "phase", "basis")
 COUNTS = ("gpu_ns", "prompt_tokens", "cached_tokens", "output_tokens", "requests", "kv_block_ns")
+_NOBODY: dict[str, list[str]] = {"account": [""], "tenant_id": [""], "tier": [""], "phase": [""], "basis": ["step"]}
 GAP_ACCOUNTS = ("overhead", "unobserved", "idle")
 BASES = ("step", "interval", "estimated")
 
@@ -62,30 +64,27 @@ class Bookkeeper:
         timeline = _Timeline.read(steps)
         self._check(timeline)
         covered_ns = max(heartbeat_ns, timeline.end_ns(self.covered_ns))
+        basis = arrow.codes(steps, "basis", BASES)
         parts = [
-            self._gaps(timeline, arrow.codes(steps, "basis", BASES), covered_ns),
-            _book_shares(timeline, steps, shares, matched or match_cells(steps, shares)),
+            self._gaps(timeline, basis, covered_ns),
+            *_book_shares(timeline, steps, shares, matched or match_cells(steps, shares)),
             self._requests(requests),
         ]
-        lines = self._lines(arrow.total_by(pa.concat_tables(parts), KEYS))
+        lines = self._lines(_Entries.join(parts))
         self.covered_ns = covered_ns
         if len(timeline.seq):
             self.steps = int(timeline.seq[-1]) + 1
-            self._basis = max(0, int(arrow.codes(steps, "basis", BASES)[-1]))
+            self._basis = max(0, int(basis[-1]))
         return lines
 
     def skip(self, to_ns: int) -> pa.Table:
         """Ledger lines of time until `to_ns` (UTC) that nobody saw; none when it is booked already."""
         start, end = np.array([self.covered_ns]), np.array([max(to_ns, self.covered_ns)])
         pieces = _Pieces.cut(start, end)
-        lines = _rows(
-            minute_ns=pieces.minute,
-            account=arrow.same("unobserved", len(pieces.row)),
-            basis=arrow.same("step", len(pieces.row)),
-            gpu_ns=(pieces.end - pieces.start) * self.run.gpus,
-        )
+        names = Names(np.zeros_like(pieces.row), _NOBODY | {"account": ["unobserved"]})
+        unobserved = _Entries(pieces.minute, names, {"gpu_ns": (pieces.end - pieces.start) * self.run.gpus})
         self.covered_ns = int(end[0])
-        return self._lines(arrow.total_by(lines, KEYS))
+        return self._lines(_Entries.join([unobserved]))
 
     def _check(self, timeline: _Timeline) -> None:
         numbers = np.concatenate([[self.steps - 1], timeline.seq])
@@ -104,7 +103,7 @@ class Bookkeeper:
     def _name(self, timeline: _Timeline, index: int) -> str:
         return f"engine {self.run.engine_id} run {self.run.run_id}: step {timeline.seq[index]}"
 
-    def _gaps(self, timeline: _Timeline, basis: Ints, covered_ns: int) -> pa.Table:
+    def _gaps(self, timeline: _Timeline, basis: Ints, covered_ns: int) -> _Entries:
         """Time without a step: overhead until the model is loaded, unobserved where steps are missing, else idle.
 
         `basis` (int64[steps]) is each step's place in BASES, and that of the gap before it.
@@ -124,35 +123,56 @@ class Bookkeeper:
         bases = np.tile(np.maximum(np.append(basis, last)[gap], 0), len(GAP_ACCOUNTS))
         some = ends > starts
         pieces = _Pieces.cut(starts[some], ends[some])
-        return _rows(
-            minute_ns=pieces.minute,
-            account=arrow.words(GAP_ACCOUNTS, accounts[some][pieces.row]),
-            basis=arrow.words(BASES, bases[some][pieces.row]),
-            gpu_ns=(pieces.end - pieces.start) * self.run.gpus,
+        gpu_ns = (pieces.end - pieces.start) * self.run.gpus
+        names = Names(
+            (accounts * len(BASES) + bases)[some][pieces.row],
+            _NOBODY | {"account": [*GAP_ACCOUNTS], "basis": [*BASES]},
         )
+        return _Entries(pieces.minute, names, {"gpu_ns": gpu_ns})
 
-    def _requests(self, requests: pa.Table) -> pa.Table:
+    def _requests(self, requests: pa.Table) -> _Entries:
         finished = np.maximum(arrow.ints(requests, "finished_ns", LedgerError) - 1, self.run.started_ns)
-        names = Names.read(len(finished), {"tenant_id": requests, "tier": requests}, {})
-        minute = finished // MINUTE_NS
-        order, starts = group_rows(minute, names.code, names.size)
-        first = order[starts]
-        return _rows(
-            minute_ns=minute[first] * MINUTE_NS,
-            account=arrow.same("tenant", len(first)),
-            **names.pick(first).columns(),
-            phase=arrow.same("decode", len(first)),
-            basis=arrow.same("step", len(first)),
-            requests=np.diff(starts, append=len(order)),
-        )
+        who = Names.read(len(finished), {"tenant_id": requests, "tier": requests}, {})
+        vocabularies = _NOBODY | {"account": ["tenant"]} | who.vocabularies | {"phase": ["decode"]}
+        names = Names(who.code, vocabularies)
+        return _Entries(finished // MINUTE_NS, names, {"requests": np.ones_like(finished)})
 
-    def _lines(self, totals: pa.Table) -> pa.Table:
-        run = self.run
+    def _lines(self, entries: _Entries) -> pa.Table:
+        run, size = self.run, len(entries.minute)
         constant = {"engine_id": run.engine_id, "host": run.host, "gpu_type": run.gpu_type, "model": run.model}
-        for name, text in constant.items():
-            totals = totals.append_column(name, arrow.same(text, len(totals)))
-        lines = totals.select(LEDGER.schema.names).cast(LEDGER.schema)
-        return lines.sort_by([(name, "ascending") for name in (*LEDGER.sort, "basis")])
+        data: Any = {name: [text] * size for name, text in constant.items()}
+        data |= {"minute_ns": entries.minute * MINUTE_NS} | entries.names.texts() | entries.counts
+        return pa.table(data, schema=LEDGER.schema)
+
+
+class _Entries(NamedTuple):
+    """What is entered into the ledger: minutes (int64[entries], counted), names, and COUNTS (0 those that lack)."""
+
+    minute: Ints
+    names: Names
+    counts: dict[str, Ints]
+
+    def filter(self, keep: Bools) -> _Entries:
+        """Some of the entries."""
+        counts = {name: column[keep] for name, column in self.counts.items()}
+        return _Entries(self.minute[keep], self.names.of(self.names.code[keep]), counts)
+
+    @classmethod
+    def join(cls, parts: Sequence[_Entries]) -> _Entries:
+        """Those of all parts by minute and names, added up."""
+        names = Names.join([part.names for part in parts])
+        minute = np.concatenate([part.minute for part in parts])
+        columns = [
+            np.concatenate([part.counts.get(name, np.zeros_like(part.minute)) for part in parts]) for name in COUNTS
+        ]
+        return cls.sum(minute, names, dict(zip(COUNTS, columns, strict=True)))
+
+    @classmethod
+    def sum(cls, minute: Ints, names: Names, counts: Mapping[str, Ints]) -> _Entries:
+        """Rows (int64[rows]) by minute and names, added up."""
+        first, size = int(minute.min()) if len(minute) else 0, names.size
+        place, sums = sum_by((minute - first) * size + names.code, *counts.values())
+        return cls(first + place // size, names.of(place % size), dict(zip(counts, sums, strict=True)))
 
 
 class _Timeline(NamedTuple):
@@ -175,13 +195,25 @@ class _Timeline(NamedTuple):
         """For each step, the instant up to which time is booked before it."""
         return np.concatenate([[covered_ns], self.ended])[:-1]
 
+    def minutes(self) -> tuple[Ints, Bools]:
+        """The minute (counted) in which each step begins, and whether it ends in another one."""
+        if not len(self.started):
+            return self.started, np.zeros(0, np.bool_)
+        first, last = (int(moment) // MINUTE_NS for moment in (self.started[0], self.started[-1]))
+        begin = np.searchsorted(self.started, np.arange(first, last + 2) * MINUTE_NS)
+        minute = np.repeat(np.arange(first, last + 1), np.diff(begin))
+        crosses = np.zeros(len(minute), np.bool_)
+        ends = begin[1:][np.diff(begin) > 0] - 1
+        crosses[ends] = self.ended[ends] > (minute[ends] + 1) * MINUTE_NS
+        return minute, crosses
+
     def end_ns(self, covered_ns: int) -> int:
         """End of the last step, or `covered_ns` when there is none."""
         return int(self.ended[-1]) if len(self.ended) else covered_ns
 
 
 class _Pieces(NamedTuple):
-    """Spans cut at minute borders, int64[pieces]: the span's row, the minute, start and end since the span began."""
+    """Spans cut at minute borders, int64[pieces]: the span's row, the minute (counted), start and end in it."""
 
     row: Ints
     minute: Ints
@@ -195,9 +227,9 @@ class _Pieces(NamedTuple):
         count = np.maximum(started, ended - 1) // MINUTE_NS - first + 1
         row = np.repeat(np.arange(len(count)), count)
         number = np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
-        minute = (first[row] + number) * MINUTE_NS
-        start = np.maximum(started[row], minute) - started[row]
-        end = np.minimum(ended[row], minute + MINUTE_NS) - started[row]
+        minute = first[row] + number
+        start = np.maximum(started[row], minute * MINUTE_NS) - started[row]
+        end = np.minimum(ended[row], (minute + 1) * MINUTE_NS) - started[row]
         return cls(row, minute, start, end, number == count[row] - 1)
 
     def split(self, amount: Ints, steps: Segments) -> Ints:
@@ -217,8 +249,10 @@ class _Pieces(NamedTuple):
         return until
 
 
-def _book_shares(timeline: _Timeline, steps: pa.Table, shares: pa.Table, matched: tuple[Ints, Segments]) -> pa.Table:
-    """Rows for what cells paid and did, by minute; tokens go to the minute in which the step ends."""
+def _book_shares(
+    timeline: _Timeline, steps: pa.Table, shares: pa.Table, matched: tuple[Ints, Segments]
+) -> list[_Entries]:
+    """What cells paid and did, by minute; tokens go to the minute in which the step ends."""
     step, segments = matched
     gpu_ns, kv, rows, cached, output = (
         arrow.counts(shares, name, LedgerError)
@@ -230,14 +264,12 @@ def _book_shares(timeline: _Timeline, steps: pa.Table, shares: pa.Table, matched
         wrong = int(np.flatnonzero(residual)[0])
         raise LedgerError(f"step {timeline.seq[at[wrong]]}: its shares are {residual[wrong]} GPU·ns off its length")
     names = Names.read(len(step), dict.fromkeys(KEYS[1:-1], shares) | {"basis": steps}, {"basis": step})
-    is_tenant = names.are("account", "tenant")
-    cached = np.where(is_tenant, cached, 0)
-    prompt = np.where(is_tenant & names.are("phase", "prefill"), rows, 0) + cached
-    done = _Done(gpu_ns, kv, prompt, cached, output)
-    minute = timeline.started // MINUTE_NS
-    crosses = (minute != np.maximum(timeline.started, timeline.ended - 1) // MINUTE_NS)[step]
-    inside = _totals(names, minute[step], done, ~crosses)
-    return pa.concat_tables([inside, _cut(names, timeline, step, done, np.flatnonzero(crosses))])
+    done = _Done(gpu_ns, kv, rows, cached, output)
+    minute, crosses = timeline.minutes()
+    apart = int(minute[0]) - 1 if len(minute) else 0
+    inside = _totals(names, np.where(crosses, apart, minute)[step], done)
+    cut = _cut(names, timeline, step, done, np.flatnonzero(crosses[step]))
+    return [inside.filter(inside.minute > apart), cut]
 
 
 class _Done(NamedTuple):
@@ -245,48 +277,38 @@ class _Done(NamedTuple):
 
     gpu_ns: Ints
     kv_block_ns: Ints
-    prompt_tokens: Ints
+    rows: Ints
     cached_tokens: Ints
     output_tokens: Ints
 
+    def pick(self, rows: Ints) -> _Done:
+        """Some of the cells."""
+        return _Done(*(column[rows] for column in self))
 
-def _totals(names: Names, minute: Ints, done: _Done, rows: Bools) -> pa.Table:
-    """Sums over those cells in `rows` of one minute and the same names; `minute` (int64[cells]) counts minutes."""
-    kept = np.flatnonzero(rows)
-    order, starts = group_rows(minute[kept], names.code[kept], names.size)
-    order = kept[order]
-    first = order[starts]
-    return _rows(
-        minute_ns=minute[first] * MINUTE_NS,
-        **names.pick(first).columns(),
-        **{
-            name: np.add.reduceat(column[order], starts) if len(starts) else column[:0]
-            for name, column in done._asdict().items()
-        },
-    )
+    def counts(self, names: Names) -> dict[str, Ints]:
+        """The columns of the ledger, for cells of these names: only what tenants do has tokens of prompts."""
+        is_tenant = names.are("account", "tenant")
+        cached = np.where(is_tenant, self.cached_tokens, 0)
+        prompt = np.where(is_tenant & names.are("phase", "prefill"), self.rows, 0) + cached
+        return {
+            "gpu_ns": self.gpu_ns,
+            "prompt_tokens": prompt,
+            "cached_tokens": cached,
+            "output_tokens": self.output_tokens,
+            "kv_block_ns": self.kv_block_ns,
+        }
 
 
-def _cut(names: Names, timeline: _Timeline, step: Ints, done: _Done, rows: Ints) -> pa.Table:
+def _totals(names: Names, minute: Ints, done: _Done) -> _Entries:
+    """Sums over cells, each within one minute (int64[cells], counted)."""
+    sums = _Entries.sum(minute, names, done._asdict())
+    return sums._replace(counts=_Done(**sums.counts).counts(sums.names))
+
+
+def _cut(names: Names, timeline: _Timeline, step: Ints, done: _Done, rows: Ints) -> _Entries:
     """The cells of steps that cross a border, cut there."""
-    step, done = step[rows], _Done(*(column[rows] for column in done))
+    step, names, done = step[rows], names.of(names.code[rows]), done.pick(rows)
     steps, pieces = Segments.from_labels(step), _Pieces.cut(timeline.started[step], timeline.ended[step])
-    tokens = {
-        name: np.where(pieces.last, column[pieces.row], 0)
-        for name, column in done._asdict().items()
-        if name.endswith("_tokens")
-    }
-    return _rows(
-        minute_ns=pieces.minute,
-        **names.pick(rows[pieces.row]).columns(),
-        gpu_ns=pieces.split(done.gpu_ns, steps),
-        kv_block_ns=pieces.split(done.kv_block_ns, steps),
-        **tokens,
-    )
-
-
-def _rows(minute_ns: Ints, **columns: Ints | pa.Array[Any] | pa.ChunkedArray[Any]) -> pa.Table:
-    """A table of KEYS and COUNTS; texts that are not given are empty, counts that are not given are 0."""
-    empty, zero = arrow.same("", len(minute_ns)), np.zeros_like(minute_ns)
-    defaults = dict.fromkeys(KEYS, empty) | dict.fromkeys(COUNTS, zero)
-    data: Any = defaults | columns | {"minute_ns": minute_ns}
-    return pa.table(data)
+    counts = {name: np.where(pieces.last, column[pieces.row], 0) for name, column in done.counts(names).items()}
+    counts |= {name: pieces.split(getattr(done, name), steps) for name in ("gpu_ns", "kv_block_ns")}
+    return _Entries(pieces.minute, names.of(names.code[pieces.row]), counts)

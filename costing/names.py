@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +30,22 @@ class Names(NamedTuple):
                 code = code * len(vocabularies[name]) + (own[rows[name]] if name in rows else own)
         return cls(code, vocabularies)
 
+    @classmethod
+    def join(cls, parts: Sequence[Names]) -> Names:
+        """The names of several parts with the same columns, one after the other. Codes rise with the texts."""
+        vocabularies = {
+            name: sorted({word for part in parts for word in part.vocabularies[name]}) for name in parts[0].vocabularies
+        }
+        codes: list[Ints] = []
+        for part in parts:
+            code = np.zeros_like(part.code)
+            for name, words in vocabularies.items():
+                places = {word: place for place, word in enumerate(words)}
+                place_of = np.array([places[word] for word in part.vocabularies[name]], np.int64)
+                code = code * max(1, len(words)) + place_of[part._of(name)]
+            codes.append(code)
+        return cls(np.concatenate(codes), vocabularies)
+
     @property
     def size(self) -> int:
         """How many different codes there may be."""
@@ -41,13 +57,13 @@ class Names(NamedTuple):
         place = self.vocabularies[name].index(text) if text in self.vocabularies[name] else -1
         return (every._of(name) == place)[self.code]
 
-    def pick(self, rows: Ints | Bools) -> Names:
-        """The names of some rows."""
-        return self._replace(code=self.code[rows])
+    def of(self, code: Ints) -> Names:
+        """The names that codes stand for."""
+        return self._replace(code=code)
 
-    def columns(self) -> dict[str, pa.Array[Any]]:
-        """The texts, as Arrow columns."""
-        return {name: arrow.words(words, self._of(name)) for name, words in self.vocabularies.items()}
+    def texts(self) -> dict[str, list[str]]:
+        """The texts of every column."""
+        return {name: [words[code] for code in self._of(name).tolist()] for name, words in self.vocabularies.items()}
 
     def _of(self, name: str) -> Ints:
         """Each row's place in the vocabulary of a column."""
@@ -60,12 +76,19 @@ class Names(NamedTuple):
         raise KeyError(name)
 
 
-def group_rows(major: Ints, minor: Ints, size: int) -> tuple[Ints, Ints]:
-    """Order rows by (major, minor), minor below `size`: the order (int64[rows]), and where in it each group starts."""
-    if not len(major):
-        return major, major
-    place = (major - major.min()) * size + minor
-    narrow = place.astype(np.uint16) if int(place.max()) < 1 << 16 else place
-    order = np.argsort(narrow, kind="stable")
-    place = place[order]
-    return order, np.flatnonzero(np.append(True, place[1:] != place[:-1]))
+def sum_by(place: Ints, *columns: Ints) -> tuple[Ints, list[Ints]]:
+    """Sums of columns (int64[rows]) over rows of equal `place` (int64[rows], ≥ 0): the places that occur, and the sums
+    of each column at them.
+    """
+    size = int(place.max(initial=-1)) + 1
+    if size <= len(place):
+        distinct = np.flatnonzero(np.bincount(place, minlength=size))
+        return distinct, [_summed(place, column, size)[distinct] for column in columns]
+    distinct, at = np.unique(place, return_inverse=True)
+    return distinct, [_summed(at, column, len(distinct)) for column in columns]
+
+
+def _summed(place: Ints, column: Ints, size: int) -> Ints:
+    sums = np.zeros(size, np.int64)
+    np.add.at(sums, place, column)
+    return sums
