@@ -114,12 +114,16 @@ def _merge(decoding: CellColumns, others: CellColumns, keys: int) -> CellColumns
     added = at + np.arange(len(at))
     kept = np.ones(len(places) + len(at), np.bool_)
     kept[added] = False
-    merged: list[Ints] = []
+    kept = np.flatnonzero(kept)
+    merged: dict[int, Ints] = {}  # columns of decoders that are the same array are laid out once
+    columns: list[Ints] = []
     for column, more in zip(decoding, others, strict=True):
-        both = np.empty(len(kept), np.int64)
-        both[kept], both[added] = column, more
-        merged.append(both)
-    return CellColumns(*merged)
+        if id(column) not in merged:
+            both = merged[id(column)] = np.empty(len(kept) + len(added), np.int64)
+            both[kept] = column
+        columns.append(merged[id(column)].copy())
+        columns[-1][added] = more
+    return CellColumns(*columns)
 
 
 def _where(cells: CellColumns, rows: Bools) -> CellColumns:

@@ -51,8 +51,7 @@ class Chunks(NamedTuple):
         """Sums of one value per chunk (int64[steps])."""
         sums = np.zeros(steps, np.int64)
         if len(self.step):
-            starts = np.flatnonzero(np.append(True, self.step[1:] != self.step[:-1]))
-            sums[self.step[starts]] = np.add.reduceat(values.astype(np.int64), starts)
+            np.add.at(sums, self.step, values.astype(np.int64))
         return sums
 
 

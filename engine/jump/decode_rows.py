@@ -59,9 +59,10 @@ def decode_rows(rides: Rides, group: Ints, steps: int, block_size: int) -> Decod
     late = np.cumsum(sign[:, None] * (remainder[:, None] > np.arange(block_size)), axis=0)[last]
     of_group, begin = np.divmod(key[last], steps + 1)
     length = np.where(n > 0, np.append(begin[1:], 0) - begin, 0)[: len(n)]
-    run = np.repeat(np.arange(len(length)), length)
-    step = np.arange(len(run)) + np.repeat(begin - np.cumsum(length) + length, length)
-    seqs = n[run]
-    cycle, slot = np.divmod(step, block_size)
-    blocks = seqs * cycle - quotients[run] - late[run, slot]
-    return DecodeRows(of_group[run], step, seqs, seqs * step - origins[run], blocks)
+    seqs, origins, quotients = (np.repeat(column, length) for column in (n, origins, quotients))
+    step = np.arange(len(seqs)) + np.repeat(begin - np.cumsum(length) + length, length)
+    cycle = step // block_size
+    slot = step - cycle * block_size
+    slot += np.repeat(np.arange(len(length)) * block_size, length)
+    blocks = seqs * cycle - quotients - late.ravel()[slot]
+    return DecodeRows(np.repeat(of_group, length), step, seqs, seqs * step - origins, blocks)

@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...events import FinishReason
-from ...roofline.step_model import UNIT_BITS
+from ...roofline.step_model import UNIT_BITS, StepModel
 from ..config import EngineConfig
 from .chunks import Chunks, part
 from .decode_rows import Ints, Rides
 from .inflow import UNLIMITED, Inflow
 from .log import Segment
 from .steps import StepColumns
+from .sums import running
 
 UNKNOWN = -1
 REASONS: tuple[FinishReason, ...] = ("stop", "length", "abort", "rejected")
@@ -125,29 +126,33 @@ class Requests:
     def _charge(self, rides: Rides, chunks: Chunks, steps: StepColumns) -> None:
         """Add each one's part of the segment's steps, rounded down per step and sequence."""
         model = self._config.step_model
-        seqs, rows = np.maximum(steps.running, 1), np.maximum(steps.decode_tokens + steps.prefill_tokens, 1)
-        linear, overhead = model.linear_column(rows), model.overhead // seqs
+        shared = _shared(model, np.maximum(steps.running, 1), steps.decode_tokens + steps.prefill_tokens)
         length = rides.end - rides.begin
         context = length * (rides.begin - rides.origin) + length * (length - 1) // 2
         token_units = model.attention(1, 0)
         at = chunks.step
-        prefilled = overhead[at] + part(linear[at], chunks.rows, rows[at]) + chunks.attn
-        shared = overhead + linear // rows
-        for sums, whole in ((self._ns, True), (self._fraction, False)):
-            ridden = _between(_split(shared, whole), rides) + int(_split(token_units, whole)) * context
+        rows = (steps.decode_tokens + steps.prefill_tokens)[at]
+        prefilled = (
+            model.overhead // steps.running[at] + part(model.linear_column(rows), chunks.rows, rows) + chunks.attn
+        )
+        for sums, whole, until in zip((self._ns, self._fraction), (True, False), running(shared), strict=True):
+            ridden = until[rides.end] - until[rides.begin] + int(_split(token_units, whole)) * context
             np.add.at(sums, rides.request, ridden)
             np.add.at(sums, chunks.request, _split(prefilled, whole))
+
+
+def _shared(model: StepModel, seqs: Ints, rows: Ints) -> Ints:
+    """What each decode row of a step bears beside its attention; most steps have as many rows as sequences."""
+    few = np.arange(1, int(seqs.max(initial=0)) + 1)
+    shared = np.append(0, model.overhead // few + model.linear_column(few) // few)[seqs]
+    other = np.flatnonzero(rows > seqs)
+    shared[other] = model.overhead // seqs[other] + model.linear_column(rows[other]) // rows[other]
+    return shared
 
 
 def _split(units: Any, whole: bool) -> Any:
     """Whole nanoseconds of clock units, or the rest: together their sums need not fit."""
     return units >> UNIT_BITS if whole else units & ((1 << UNIT_BITS) - 1)
-
-
-def _between(column: Ints, rides: Rides) -> Ints:
-    """Sums of a column of steps over each ride."""
-    until = np.append(0, np.cumsum(column))
-    return until[rides.end] - until[rides.begin]
 
 
 def _ends(inflow: Inflow, segment: Segment, rides: Rides, chunks: Chunks, steps: StepColumns) -> _Ends:

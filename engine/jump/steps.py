@@ -11,6 +11,7 @@ from ..config import EngineConfig
 from .chunks import Chunks, pairs
 from .decode_rows import DecodeRows, Ints
 from .log import HASHED_FIELDS, IDLE_FIELDS, Segment
+from .sums import running
 
 _MASK = (1 << UNIT_BITS) - 1
 
@@ -52,7 +53,7 @@ def steps_of(
     return StepColumns(
         started_ns=started,
         duration_ns=ended - started,
-        idle_before_ns=started - np.append(segment.ended_ns, ended[:-1]),
+        idle_before_ns=_idle(segment, started, ended),
         running=n + count,
         waiting=_waiting(segment, chunks, started, arrived_ns),
         prefill_seqs=chunks.per_step(chunks.rows > decoded, size),
@@ -70,18 +71,36 @@ def steps_of(
 
 
 def _times(segment: Segment, units: Ints) -> tuple[Ints, Ints]:
-    """Start and end of each step, UTC. Whole nanoseconds and fractions are summed apart: together they overflow."""
-    whole, fraction = units >> UNIT_BITS, units & _MASK
-    gap_whole, gap_fraction = np.zeros_like(units), np.zeros_like(units)
-    idles = segment.log.idles
-    for step, gap in zip(idles[::IDLE_FIELDS], idles[1::IDLE_FIELDS], strict=True):
-        if step < segment.first + segment.steps:
-            gap_whole[step - segment.first] += gap >> UNIT_BITS
-            gap_fraction[step - segment.first] += gap & _MASK
+    """Start and end of each step, UTC."""
+    ns, rest = running(units)
     begin_ns = segment.base_ns + (segment.clock >> UNIT_BITS)
-    end_whole = begin_ns + np.cumsum(whole + gap_whole)
-    end_fraction = (segment.clock & _MASK) + np.cumsum(fraction + gap_fraction)
-    return end_whole - whole + ((end_fraction - fraction) >> UNIT_BITS), end_whole + (end_fraction >> UNIT_BITS)
+    rest += segment.clock & _MASK
+    idles = [
+        (step - segment.first, gap)
+        for step, gap in zip(segment.log.idles[::IDLE_FIELDS], segment.log.idles[1::IDLE_FIELDS], strict=True)
+        if step < segment.first + segment.steps
+    ]
+    if not idles:
+        times = ns + (rest >> UNIT_BITS) + begin_ns
+        return times[:-1], times[1:]
+    waited, odd = (
+        np.append(0, np.cumsum(np.array(part, np.int64)))
+        for part in ([gap >> UNIT_BITS for _, gap in idles], [gap & _MASK for _, gap in idles])
+    )
+    so_far = np.searchsorted([step for step, _ in idles], np.arange(segment.steps), side="right")
+    late, left = begin_ns + waited[so_far], odd[so_far]
+    return (
+        ns[:-1] + late + ((rest[:-1] + left) >> UNIT_BITS),
+        ns[1:] + late + ((rest[1:] + left) >> UNIT_BITS),
+    )
+
+
+def _idle(segment: Segment, started: Ints, ended: Ints) -> Ints:
+    """Time without a step before each step."""
+    idle = started.copy()
+    idle[1:] -= ended[:-1]
+    idle[:1] -= segment.ended_ns
+    return idle
 
 
 def _waiting(segment: Segment, chunks: Chunks, started_ns: Ints, arrived_ns: Ints) -> Ints:
