@@ -132,9 +132,11 @@ def _summarise(config: EngineConfig, place: Path, *, as_json: bool) -> None:
     from .summary import print_summary
 
     with open_store(place) as store:
-        run = next(run for run in store.runs() if (run.engine_id, run.run_id) == (config.engine_id, config.run_id))
-        steps = store.read(STEPS, STEP_COLUMNS, engine_id=run.engine_id, coded=True)
-        requests = store.read(REQUESTS, REQUEST_COLUMNS, engine_id=run.engine_id, coded=True)
+        runs = store.runs()
+        run = next(run for run in runs if (run.engine_id, run.run_id) == (config.engine_id, config.run_id))
+        of_engine = None if len(runs) == 1 else run.engine_id  # comparing names takes as long as reading
+        steps = store.read(STEPS, STEP_COLUMNS, engine_id=of_engine, coded=True)
+        requests = store.read(REQUESTS, REQUEST_COLUMNS, engine_id=of_engine, coded=True)
         summary = summarise(run, steps, requests)
         minutes = run.started_ns // MINUTE_NS * MINUTE_NS, -(-run.wall_end_ns // MINUTE_NS) * MINUTE_NS
         ledger = store.read(LEDGER, start_ns=minutes[0], end_ns=minutes[1], engine_id=run.engine_id)

@@ -34,7 +34,9 @@ class SegmentTables:
         is_prefill = np.array([key.phase == "prefill" for key in spelled.keys], np.bool_)[cells.key]
         split = Cells(self.segments, cells.seqs, cells.rows, cells.attn, is_prefill, step_seq, steps.duration_ns)
         ns = split_cells(split, config.step_model, "roofline", np.ones(size, np.bool_))
-        self.steps = self._steps(spelled, step_seq, self.segments.sum(np.where(is_prefill, ns, 0)))
+        prefills, prefill_ns = np.flatnonzero(is_prefill), np.zeros(size, np.int64)
+        np.add.at(prefill_ns, cells.step[prefills], ns[prefills])
+        self.steps = self._steps(spelled, step_seq, prefill_ns)
         self.shares = self._shares(spelled, step_seq, ns)
         self.requests = self._requests(spelled)
 

@@ -50,13 +50,16 @@ class Cells(NamedTuple):
         """Only the cells in `keep` (bool[rows]), and the steps that have one of them."""
         if keep.all():
             return self
-        kept = np.flatnonzero(self.segments.any(keep))
+        rows = np.flatnonzero(keep)
+        labels = self.segments.of[rows]
+        segments = Segments.from_labels(labels)
+        kept = labels[segments.starts]
         return Cells(
-            Segments.from_labels(self.segments.of[keep]),
-            self.seqs[keep],
-            self.rows[keep],
-            self.attn[keep],
-            self.is_prefill[keep],
+            segments,
+            self.seqs[rows],
+            self.rows[rows],
+            self.attn[rows],
+            self.is_prefill[rows],
             self.step_seq[kept],
             self.duration[kept],
         )
@@ -99,12 +102,13 @@ class Cells(NamedTuple):
 
     def whole(self, alone: Bools, model: StepModel) -> Ints:
         """The durations of `alone` (bool[segments]), steps with a single cell; SplitError if they are not modelled."""
-        row = self.segments.starts[alone]
+        at = np.flatnonzero(alone)
+        row = self.segments.starts[at]
         rows = self.rows[row]
         linear = model.linear_column(rows)
-        duration = self.duration[alone]
+        duration = self.duration[at]
         leftover = duration - ((model.overhead + linear + self.attn[row]) >> UNIT_BITS)
-        _check_leftover(leftover, 1, self.step_seq[alone], duration)
+        _check_leftover(leftover, 1, self.step_seq[at], duration)
         return duration
 
     def split(self, weights: Ints) -> Ints:
