@@ -11,7 +11,7 @@ from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +29,14 @@ from .rows import extent
 _OUR_NAME = re.compile(rf"(?:{re.escape(TEMP_PREFIX)}.+|-?\d+-[0-9a-f]{{16}}\.parquet)")
 
 
+class OfDay(NamedTuple):
+    """Rows of one UTC date, and when the first and the last of them are."""
+
+    rows: pa.Table
+    min_ns: int
+    max_ns: int
+
+
 @dataclass(slots=True)
 class OpenFile:
     """A file of a hand-over that is still being written."""
@@ -40,9 +48,9 @@ class OpenFile:
     max_ns: int = 0
     rows: int = 0
 
-    def write(self, rows: pa.Table) -> None:
-        """Add rows that follow in the table's order, all of the file's date."""
-        _, self.max_ns = extent(rows, self.table.time)
+    def write(self, rows: pa.Table, max_ns: int) -> None:
+        """Add rows that follow in the table's order, all of the file's date, and `max_ns` the latest of them."""
+        self.max_ns = max_ns
         self.rows += rows.num_rows
         self.writer.write(rows)
 
@@ -61,13 +69,12 @@ class Staging:
             return
         rows = in_order(table, rows)
         for of_day in by_day(table, rows):
-            first_ns, _ = extent(of_day, table.time)
-            self._write(table, of_day, f"{first_ns}-{secrets.token_hex(8)}")
+            self._write(table, of_day, f"{of_day.min_ns}-{secrets.token_hex(8)}")
 
     def add_run(self, run: Run) -> None:
         """Write a run's record to its own file, which replaces an older one."""
         key = hashlib.sha256(f"{run.engine_id}\0{run.run_id}".encode()).hexdigest()[:16]
-        self._write(RUNS, RUNS.to_arrow([run]), f"{run.started_ns}-{key}")
+        self._write(RUNS, OfDay(RUNS.to_arrow([run]), run.started_ns, run.started_ns), f"{run.started_ns}-{key}")
 
     def open(self, table: Table, min_ns: int) -> OpenFile:
         """A file for rows of the UTC date of `min_ns`, the first one's time, to be written bit by bit."""
@@ -99,8 +106,8 @@ class Staging:
             sync_folder(folder)
         add_files(connection, self.files)
 
-    def _write(self, table: Table, rows: pa.Table, name: str) -> None:
-        min_ns, max_ns = extent(rows, table.time)
+    def _write(self, table: Table, of_day: OfDay, name: str) -> None:
+        rows, min_ns, max_ns = of_day
         path = self._path(table, day_of(min_ns), name)
         self._list(table, path, rows.num_rows, write_file(temp_of(path), table, rows), min_ns, max_ns)
 
@@ -158,17 +165,18 @@ def in_order(table: Table, rows: pa.Table) -> pa.Table:
 
 def is_sorted(table: Table, rows: pa.Table) -> bool:
     """Whether rows are in the table's order."""
-    equal: Any = np.arange(max(rows.num_rows - 1, 0))  # rows that are like the next one so far
+    alike: Any = None  # rows that are like the next one so far; None: all
     for name in table.sort:
-        if not len(equal):
-            return True
         values = _ranked(rows.column(name))
         if values is None:
             continue
-        rise = np.diff(values) if len(equal) == len(values) - 1 else values[equal + 1] - values[equal]
-        if (rise < 0).any():
+        this, following = (values[:-1], values[1:]) if alike is None else (values[alike], values[alike + 1])
+        if (following < this).any():
             return False
-        equal = equal[rise == 0]
+        equal = np.flatnonzero(following == this)
+        alike = equal if alike is None else alike[equal]
+        if not len(alike):
+            return True
     return True
 
 
@@ -184,14 +192,16 @@ def _ranked(column: Any) -> Any:
     return pc.rank(whole.dictionary).to_numpy().astype(np.int64)[whole.indices.to_numpy()]
 
 
-def by_day(table: Table, rows: pa.Table) -> list[pa.Table]:
+def by_day(table: Table, rows: pa.Table) -> list[OfDay]:
     """Rows of a table, apart for each UTC date."""
     at = pc.field(table.time)
-    first, last = (ns // DAY_NS for ns in extent(rows, table.time))
+    min_ns, max_ns = extent(rows, table.time)
+    first, last = min_ns // DAY_NS, max_ns // DAY_NS
     if first == last:
-        return [rows]
-    days: Any = np.unique(rows.column(table.time).to_numpy() // DAY_NS)
-    return [rows.filter((at >= day * DAY_NS) & (at < (day + 1) * DAY_NS)) for day in days.tolist()]
+        return [OfDay(rows, min_ns, max_ns)]
+    numbers: Any = np.unique(rows.column(table.time).to_numpy() // DAY_NS)
+    days = (rows.filter((at >= day * DAY_NS) & (at < (day + 1) * DAY_NS)) for day in numbers.tolist())
+    return [OfDay(day, *extent(day, table.time)) for day in days]
 
 
 def _sweep_failed(layout: Layout, database: Database, files: Sequence[ArchivedFile]) -> None:

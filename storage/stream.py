@@ -13,7 +13,6 @@ from .database import Database
 from .handover import batch_rows, drop_copies, put_heads
 from .layout import Layout, day_of
 from .progress import check_continues
-from .rows import extent
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -90,8 +89,7 @@ class ArchiveStream:
         if not is_sorted(table, rows):
             raise ValueError(f"{table.name} of a stream are not in the order of {', '.join(table.sort)}")
         for of_day in by_day(table, rows):
-            first_ns, _ = extent(of_day, table.time)
-            key = table.name, day_of(first_ns)
+            key = table.name, day_of(of_day.min_ns)
             if key not in self._files:
-                self._files[key] = staged.open(table, first_ns)
-            self._files[key].write(of_day)
+                self._files[key] = staged.open(table, of_day.min_ns)
+            self._files[key].write(of_day.rows, of_day.max_ns)
