@@ -85,7 +85,7 @@ class Stub:
             num_scheduled_tokens=rows,
             total_num_scheduled_tokens=sum(rows.values()),
             preempted_req_ids=set(),
-            scheduled_new_reqs=[SimpleNamespace(req_id=request.request_id) for request in come],
+            scheduled_new_reqs=[SimpleNamespace(req_id=request.request_id, num_computed_tokens=0) for request in come],
             scheduled_spec_decode_tokens=drafts,
             scheduled_cached_reqs=self.cached,
         )

@@ -171,18 +171,19 @@ class Meter:
         ride = self._rides[request.request_id] = Ride(request, group, self.clock() - waited_ns(request))
         return ride
 
-    def _put_off(self, preempted: Iterable[str] | None) -> None:
-        for request_id in preempted or ():
+    def _put_off(self, preempted: Iterable[str]) -> None:
+        for request_id in preempted:
             self._preempted += 1
             if request_id in self._rides:
                 self._derail(request_id)
 
-    def _derail(self, request_id: str) -> None:
+    def _derail(self, request_id: str) -> Ride:
         """From now on, look at this request by itself."""
         ride = self._rides.get(request_id) or self._ride(self._scheduler.requests[request_id])
         if ride.base is not None:
             ride.high_water = self._riders.leave(request_id)
         self._irregular[request_id] = ride
+        return ride
 
     def _derail_all(self) -> None:
         for request_id in list(self._riders.members):
@@ -194,13 +195,15 @@ class Meter:
         rows: dict[str, int] = scheduled.num_scheduled_tokens
         riders = self._riders
         for new in scheduled.scheduled_new_reqs:
-            self._derail(new.req_id)
+            ride = self._derail(new.req_id)
+            if ride.scheduled_ns is None:
+                ride.cached = new.num_computed_tokens
         for request_id in scheduled.scheduled_cached_reqs.resumed_req_ids:
             self._derail(request_id)
         left_rows = scheduled.total_num_scheduled_tokens
         left = len(rows)
         if self._irregular:
-            seen = self._look_at(trip, self._irregular.items(), rows)
+            seen = self._look_at(trip, rows)
             left -= seen[0]
             left_rows -= seen[1]
         if left == left_rows == len(riders.members):
@@ -224,12 +227,12 @@ class Meter:
         trip.decodes += self._riders.step()
         trip.expected += len(members)
 
-    def _look_at(self, trip: Trip, rides: Iterable[tuple[str, Ride]], rows: dict[str, int]) -> tuple[int, int]:
-        """Note what each of these requests does in the step; gives how many are in it, and their rows."""
+    def _look_at(self, trip: Trip, rows: dict[str, int]) -> tuple[int, int]:
+        """Note what each irregular request does in the step; gives how many of them are in it, and their rows."""
         block_size, is_steady = self._block_size, self._is_steady
         sums: dict[Group, list[int]] = {}
         seen = total = 0
-        for request_id, ride in rides:
+        for request_id, ride in self._irregular.items():
             count = rows.get(request_id)
             if count is None:
                 continue
@@ -263,8 +266,7 @@ class Meter:
         """The sums do not fit this step: note everybody else by themselves, as vLLM has them."""
         rest = [request_id for request_id in rows if request_id not in self._irregular]
         for request_id in rest:
-            self._derail(request_id)
-        self._look_at(trip, [(request_id, self._rides[request_id]) for request_id in rest], rows)
+            self._note(trip, self._derail(request_id), rows[request_id])
 
     def _settle(self, trip: Trip) -> None:
         for chunk in trip.chunks:

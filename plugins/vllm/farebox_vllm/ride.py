@@ -63,9 +63,7 @@ class Chunk:
         after = request.num_computed_tokens
         before = after - rows
         self.ride = ride
-        self.cached = 0
-        if ride.scheduled_ns is None:
-            self.cached = ride.cached = min(before, request.num_prompt_tokens)
+        self.cached = ride.cached if ride.scheduled_ns is None else 0
         self.recomputed = min(rows, max(0, ride.high_water - before))
         fresh = rows - self.recomputed
         self.prefills = min(fresh, max(0, request.num_prompt_tokens - before - self.recomputed))
