@@ -178,7 +178,4 @@ def _has_token(body: Json) -> bool:
 def _choice_has_token(choice: Json) -> bool:
     delta: Any = choice.get("delta")
     held = cast("Json", delta) if type(delta) is dict else choice
-    for name in _OUTPUTS:
-        if held.get(name):
-            return True
-    return False
+    return any(held.get(name) for name in _OUTPUTS)
