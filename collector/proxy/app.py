@@ -51,6 +51,8 @@ class Proxy:
             visit.leave()
 
     async def _serve(self, visit: Visit) -> None:
+        if not visit.target.startswith(b"/") or visit.method == "CONNECT":
+            raise ApiError(400, "The proxy serves paths of its own server only.")
         keys = visit.credentials()
         is_open = visit.path in OPEN_PATHS
         tenant_id = "" if is_open else self._access.tenant(keys)

@@ -11,9 +11,12 @@ from typing import Any, cast
 from ..usage.fields import Json, child, count, text
 
 METERED = frozenset(
-    {"completions", "responses", "messages", "embeddings", "completion", "infill", "rerank", "score", "pooling"}
-)
-"""Last parts of the paths whose answers are work of the engine; OpenAI's, Anthropic's, vLLM's and llama.cpp's."""
+    (
+        "completions", "responses", "messages", "embeddings", "rerank", "score", "classify", "pooling",
+        "transcriptions", "translations", "invocations", "completion", "infill", "generate", "generate_stream",
+    )
+)  # fmt: skip
+"""Last parts of the paths whose answers are work of the engine: OpenAI's, Anthropic's, vLLM's, llama.cpp's, TGI's."""
 _OLLAMA = ("/api/chat", "/api/generate", "/api/embed")
 LONGEST_MODEL = 256
 
@@ -88,11 +91,12 @@ def asked_of(method: str, path: str, body: bytes) -> Asked | None:
     except (ValueError, RecursionError):
         fields = None
     is_object = isinstance(fields, dict)
-    return Asked(body, cast("Json", fields) if is_object else {}, path.endswith("/completions"))
+    return Asked(body, cast("Json", fields) if is_object else {}, path.rstrip("/").endswith("/completions"))
 
 
 def is_metered(path: str) -> bool:
     """Whether a path's answers are work of the engine."""
+    path = path.rstrip("/")
     return path.rpartition("/")[2] in METERED or path.endswith(_OLLAMA)
 
 

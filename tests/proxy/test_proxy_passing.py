@@ -326,6 +326,29 @@ async def test_an_old_client_an_old_server_and_expect_continue(start):
     writer.close()
 
 
+async def test_paths_of_other_servers_are_refused(start):
+    async def script(asking):
+        await asking.answer(b"inside")
+
+    proxied = await start(script)
+    for line in (b"GET http://elsewhere/x HTTP/1.1", b"CONNECT elsewhere:443 HTTP/1.1", b"OPTIONS * HTTP/1.1"):
+        with suppress(CutError):  # after CONNECT nothing more can be said
+            assert (await proxied.raw(line + b"\r\nHost: elsewhere\r\n\r\n")).status == 400
+    assert not proxied.asked
+
+
+@pytest.mark.parametrize(
+    "path", ["/v1/completions/", "//v1/chat/completions", "/v1/chat/completions?a=/x", "/generate"]
+)
+async def test_no_spelling_of_a_path_goes_unmetered(start, path):
+    async def script(asking):
+        await asking.answer(json.dumps({"usage": usage(2, 1)}).encode())
+
+    proxied = await start(script)
+    await proxied.ask(path, CHAT)
+    assert proxied.tokens() == (2, 0, 1)
+
+
 async def test_a_head_request_has_no_body(start):
     async def script(asking):
         await asking.say(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n")
