@@ -8,7 +8,7 @@ from ...engine.server.access import Access, tier
 from ...engine.server.errors import ApiError
 from ..usage.ends import finish_of_status
 from .asked import Asked, Forcing, asked_of, asks_less
-from .headers import Headers, end_to_end
+from .headers import Headers, end_to_end, first
 from .meter import Book, Meter, Rider, new_id
 from .reading import Reading
 from .upstream import Answer, Upstream, UpstreamError
@@ -35,6 +35,7 @@ class Proxy:
     def __init__(self, upstream: Upstream, access: Access, book: Book, rules: Rules) -> None:
         self._upstream, self._access, self._book, self._rules = upstream, access, book, rules
         self._forcing = Forcing.RUNNING
+        self._is_llamacpp = False
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -102,7 +103,7 @@ class Proxy:
         """Ask with as much usage as the server gives; once more, with less, when it refuses just that."""
         while True:
             forcing = self._forcing
-            body = asked.forced(forcing)
+            body = asked.forced(forcing, timings=self._is_llamacpp)
             answer = await self._ask(visit, headers, body)
             if body is asked.body or answer.status not in (400, 422):
                 return answer
@@ -115,7 +116,9 @@ class Proxy:
         has_body = body or visit.method in ("POST", "PUT", "PATCH")
         sized = [*headers, (b"content-length", str(len(body)).encode())] if has_body else headers
         target = self._upstream.address.path.encode() + visit.target
-        return await self._upstream.ask(visit.method.encode(), target, sized, body, visit.call)
+        answer = await self._upstream.ask(visit.method.encode(), target, sized, body, visit.call)
+        self._is_llamacpp = first(answer.headers, b"server") == "llama.cpp"
+        return answer
 
     def _headers(self, visit: Visit, tenant_id: str, asked: Asked | None) -> Headers:
         """What the server is told: the client's headers, the tenant, and an id for the request."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, cast
@@ -65,21 +64,34 @@ class Asked:
         """Whether the client itself asks for running totals."""
         return self.wants_final and child(self.fields, "stream_options").get("continuous_usage_stats") is True
 
-    def forced(self, forcing: Forcing) -> bytes:
-        """The body that asks for as much usage; only what has to be is changed."""
-        if not self.streams or not forcing or self.wants_running:
+    @property
+    def wants_timings(self) -> bool:
+        """Whether the client itself asks llama.cpp for its timings on every chunk."""
+        return self.fields.get("timings_per_token") is True
+
+    def forced(self, forcing: Forcing, *, timings: bool = False) -> bytes:
+        """The body that asks for as much usage; only what has to be is changed.
+
+        With `timings` it asks for llama.cpp's timings on every chunk, which are its running totals.
+        """
+        more: dict[str, Any] = {}
+        if self.streams and forcing:
+            if options := self._options(forcing):
+                more["stream_options"] = options
+            if timings and forcing is Forcing.RUNNING and not self.wants_timings:
+                more["timings_per_token"] = True
+        if not more:
             return self.body
-        own = self.fields.get("stream_options")
-        if forcing is Forcing.FINAL and self.wants_final:
-            return self.body
-        options: dict[str, Any] = {**cast("Json", own)} if isinstance(own, Mapping) else {}
-        options["include_usage"] = True
-        if forcing is Forcing.RUNNING:
-            options["continuous_usage_stats"] = True
-        if "stream_options" not in self.fields:
-            added = json.dumps({"stream_options": options}, separators=(",", ":")).encode()
-            return self.body.rstrip()[:-1] + b"," + added[1:]
-        return json.dumps({**self.fields, "stream_options": options}, separators=(",", ":")).encode()
+        if more.keys() & self.fields.keys():
+            return json.dumps({**self.fields, **more}, separators=(",", ":")).encode()
+        return self.body.rstrip()[:-1] + b"," + json.dumps(more, separators=(",", ":")).encode()[1:]
+
+    def _options(self, forcing: Forcing) -> dict[str, Any] | None:
+        """The stream options to ask with; None: the client asks for as much itself."""
+        if self.wants_running or (forcing is Forcing.FINAL and self.wants_final):
+            return None
+        running = {"continuous_usage_stats": True} if forcing is Forcing.RUNNING else {}
+        return {**child(self.fields, "stream_options"), "include_usage": True, **running}
 
 
 def asked_of(method: str, path: str, body: bytes) -> Asked | None:

@@ -36,8 +36,9 @@ class Reading:
         self._splitter = _splitter(kind) if is_good else None
         self._whole = bytearray() if is_good and self._splitter is None else None
         self._is_done = self._splitter is None
-        hides = self._splitter is not None and asked.streams and not asked.wants_running and encoding == "identity"
-        self._curtain = Curtain(final=asked.wants_final, running=asked.wants_running) if hides else None
+        hides = self._splitter is not None and asked.streams and encoding == "identity"
+        wants = {"final": asked.wants_final, "running": asked.wants_running, "timings": asked.wants_timings}
+        self._curtain = Curtain(**wants) if hides else None
 
     @property
     def edits(self) -> bool:

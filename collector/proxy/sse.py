@@ -14,8 +14,12 @@ LONGEST_EVENT = 16 * 2**20
 _EVENT_END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
 _LINE_END = re.compile(rb"\n")
 _LINES = re.compile(r"\r\n|\n|\r")
-_USAGE = re.compile(rb',\s*"usage"\s*:\s*')
-_LAST_USAGE = re.compile(rb',"usage":(?:\{(?:[^{}"\\]|"[^"{}\\]*"|\{[^{}]*\})*\}|null)(?=\}\s*$)')
+_VALUE = rb'(?:\{(?:[^{}"\\]|"[^"{}\\]*"|\{[^{}]*\})*\}|null)(?=\}\s*$)'
+_MEMBERS = {
+    name: (re.compile(rb',\s*"%b"\s*:\s*' % name.encode()), re.compile(rb',"%b":' % name.encode() + _VALUE))
+    for name in ("usage", "timings")
+}
+"""How a member looks anywhere in an object, and at its end."""
 _DECODER = json.JSONDecoder()
 DONE = b"[DONE]"
 
@@ -72,24 +76,29 @@ def parsed(data: bytes) -> Json | None:
 
 
 class Curtain:
-    """Hides from a client the usage that only the proxy asked for, and nothing else: all other bytes stay.
+    """Hides from a client what only the proxy asked for, and nothing else: all other bytes stay.
 
-    `final` and `running`: the client itself asked for a last chunk of usage, for running totals on every chunk.
+    `final`, `running` and `timings`: the client itself asked for a last chunk of usage, for running totals on every
+    chunk, for llama.cpp's timings on every chunk.
     """
 
-    def __init__(self, *, final: bool, running: bool) -> None:
-        self._final, self._running = final, running
+    def __init__(self, *, final: bool, running: bool, timings: bool) -> None:
+        self._final, self._running, self._timings = final, running, timings
         self._is_running = False
 
     def shown(self, event: bytes, body: Json) -> bytes:
         """The event as the client gets it; empty: it is not for the client."""
-        if "usage" not in body or self._running:
-            return event
+        if "timings" in body and not self._timings and body.get("choices") and not _has_ended(body):
+            event = _without("timings", event, body)
+            body = {name: value for name, value in body.items() if name != "timings"}
+        return self._less_usage(event, body) if "usage" in body and not self._running else event
+
+    def _less_usage(self, event: bytes, body: Json) -> bytes:
         if not body.get("choices"):
             return event if self._final or body["usage"] is None else b""
         self._is_running = self._is_running or not _has_ended(body)
         keep = self._final and (body["usage"] is None or not self._is_running)
-        return event if keep else _without_usage(event, body)
+        return event if keep else _without("usage", event, body)
 
 
 def _has_ended(body: Json) -> bool:
@@ -97,16 +106,17 @@ def _has_ended(body: Json) -> bool:
     return any(isinstance(choice, dict) and cast("Json", choice).get("finish_reason") for choice in choices)
 
 
-def _without_usage(event: bytes, body: Json) -> bytes:
-    """The event less the member `usage`, cut out of its bytes; where that is not plain, written anew.
+def _without(name: str, event: bytes, body: Json) -> bytes:
+    """The event less one member, cut out of its bytes; where that is not plain, written anew.
 
-    Where it comes last, as vLLM writes it, the brace that ends it stands before the one that ends the object; a text
-    cannot look like its beginning, because quotes in texts are escaped.
+    Where it comes last, as vLLM and llama.cpp write it, the brace that ends it stands before the one that ends the
+    object; a text cannot look like its beginning, because quotes in texts are escaped.
     """
-    if last := _LAST_USAGE.search(event):
+    anywhere, at_the_end = _MEMBERS[name]
+    if last := at_the_end.search(event):
         return event[: last.start()] + event[last.end() :]
-    less = {name: value for name, value in body.items() if name != "usage"}
-    for found in reversed(list(_USAGE.finditer(event))):
+    less = {key: value for key, value in body.items() if key != name}
+    for found in reversed(list(anywhere.finditer(event))):
         try:
             text = event[found.end() :].decode()
             _, chars = _DECODER.raw_decode(text)

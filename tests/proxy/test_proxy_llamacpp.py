@@ -63,6 +63,20 @@ async def ask(client, number):
         assert '"usage"' not in answer.text
 
 
+async def hang_up(client):
+    """Leave a stream in its middle; how many events had come."""
+    body = {"stream": True, "max_tokens": 60, "messages": [{"role": "user", "content": "Who pays for the seats? " * 4}]}
+    headers = {"Authorization": "Bearer key-of-acme-0123456789"}
+    async with client.stream("POST", "/v1/chat/completions", json=body, headers=headers) as answer:
+        came = 0
+        async for line in answer.aiter_lines():
+            assert "timings" not in line
+            came += line.startswith("data: ")
+            if came == 4:
+                return came
+    return 0
+
+
 async def test_tenants_tokens_add_up_to_the_counters_of_llamacpp(port):
     access = Access()
     access.use([ApiKey(hash_key(f"key-of-{tenant}-0123456789"), tenant, "", 0, None) for tenant in TENANTS])
@@ -72,6 +86,12 @@ async def test_tenants_tokens_add_up_to_the_counters_of_llamacpp(port):
             before = await counters(client)
             await asyncio.gather(*(ask(client, number) for number in range(12)))
             after = await counters(client)
+            hung_up = await hang_up(client)
+            await proxied.until(lambda: len(proxied.requests) == 13)
+    aborted = proxied.requests.pop()
+    print(f"hung up after {hung_up} events: {aborted}")
+    assert (aborted["finish_reason"], aborted["prompt_tokens"] > 20) == ("abort", True)
+    assert aborted["output_tokens"] >= hung_up - 1  # the first event has the role only
     told: Counter[str] = Counter()
     by_tenant: Counter[str] = Counter()
     for request in proxied.requests:

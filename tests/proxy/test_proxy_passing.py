@@ -139,6 +139,37 @@ async def test_running_totals_are_cut_out_of_the_bytes_for_who_did_not_ask(start
     assert proxied.tokens() == (10, 0, 4)
 
 
+async def test_llamacpp_is_asked_for_its_timings_so_that_a_cut_stream_tells_its_prompt(start):
+    timed = b',"timings":{"cache_n":21,"prompt_n":5,"prompt_ms":889.623,"predicted_n":%d,"predicted_ms":0.001}'
+    plain = [chunk("a"), chunk("b"), chunk("", "stop")]
+
+    async def script(asking):
+        head = b"HTTP/1.1 200 OK\r\nServer: llama.cpp\r\nContent-Type: text/event-stream\r\n\r\n"
+        wants = asking.body.endswith(b'"timings_per_token":true}') or asking.json.get("timings_per_token")
+        made = [event[:-3] + timed % (n + 1) + event[-3:] for n, event in enumerate(plain[:2])] if wants else plain[:2]
+        await asking.say(head + b"".join(made))
+        if asking.json.get("max_tokens") != 9:
+            await asking.say(plain[2] + last(26, 2))
+        asking.writer.close()
+        raise ConnectionError
+
+    proxied = await start(script)
+    whole = b"".join(plain)
+    assert (await proxied.ask(body=CHAT | {"stream": True})).body == whole
+    assert (await proxied.ask(body=CHAT | {"stream": True})).body == whole
+    assert [b"timings" in each.body for each in proxied.asked] == [False, True]
+    own = await proxied.ask(body=CHAT | {"stream": True, "timings_per_token": True})
+    assert own.body.count(b'"timings"') == 2
+    assert (await proxied.ask(body=CHAT | {"stream": True, "max_tokens": 9})).body == b"".join(plain[:2])
+    cut = proxied.requests[-1]
+    assert (cut["finish_reason"], cut["prompt_tokens"], cut["cached_tokens"], cut["output_tokens"]) == (
+        "error",
+        26,
+        21,
+        2,
+    )
+
+
 @pytest.mark.parametrize("size", [1, 7, 64, 10_000])
 async def test_events_may_be_cut_anywhere(start, size):
     whole = b": hello\n\n" + chunk("ü", usage=None) + b"event: x\r\ndata: {\r\ndata: }\r\n\r\n" + last(7, 2) + DONE
