@@ -26,7 +26,7 @@ Examples
   farebox import vllm.log --store mystore --tenant chat --tz Europe/Berlin
   farebox import smi.csv --store mystore --host gpu7                (nvidia-smi --query-gpu=... --format=csv -l 5)
   farebox import AzureLLMInferenceTrace_conv.csv --store mystore
-  farebox prices set mystore ...                                    (requests without GPU time are priced by token)
+  farebox prices import mystore prices.csv                          (requests without GPU time are priced by token)
 """
 FORMATS = ("litellm", "openai", "azure", "mooncake", "nvidia-smi", "jsonl", "vllm")
 SHOWN = 5

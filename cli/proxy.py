@@ -35,7 +35,7 @@ MIB = 2**20
 @click.option("--store", type=click.Path(path_type=Path), help="Store whose spool is written and whose keys are used.")
 @click.option("--spool", type=click.Path(path_type=Path), help="Folder of spools, in place of the store's.")
 @click.option(
-    "--keys", "keys_file", type=click.Path(path_type=Path), help="TOML file of hashed keys, in place of the store's."
+    "--keys", "keys_file", type=click.Path(path_type=Path), help="File of hashed keys, in place of the store's."
 )
 @click.option("--require-key", is_flag=True, help="Refuse everybody without an API key, even while there is none.")
 @click.option("--trust-tenant-header", metavar="NAME", help="Header that names the tenant; only behind a gateway.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from collections.abc import Callable, Iterable
@@ -25,10 +26,7 @@ def store_keys(place: Path) -> KeySource:
 
 
 def file_keys(path: Path) -> KeySource:
-    """The keys of a TOML file, `[[key]]` with `sha256` (hex) and `tenant`, which is read again when it changes.
-
-    Raises `InputError` for a file that says anything else.
-    """
+    """The keys of a file, which is read again when it changes; raises `InputError` for one that is wrong now."""
     stamp, keys = _stamp(path), read_keys(path)
 
     def read() -> Iterable[ApiKey]:
@@ -42,27 +40,43 @@ def file_keys(path: Path) -> KeySource:
 
 
 def read_keys(path: Path) -> list[ApiKey]:
-    """The keys in a file; raises `InputError`."""
+    """The keys in a file: TOML tables `[[key]]` with `sha256` (hex) and `tenant`, or what `tenants key export` wrote.
+
+    Raises `InputError`.
+    """
     try:
-        found = tomllib.loads(path.read_text("utf-8"))
+        text = path.read_text("utf-8")
+        found = _exported(text) if text.lstrip().startswith("{") else _tables(tomllib.loads(text))
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InputError(f"{path}: not TOML: {error}; {_EXAMPLE}") from None
-    tables = found.pop("key", [])
-    if found or not isinstance(tables, list):
-        raise InputError(f"{path}: {', '.join(found) or 'key'} is not known; {_EXAMPLE}")
-    keys = [_key(path, number, table) for number, table in enumerate(cast("list[Any]", tables), start=1)]
+    except ValueError as error:
+        raise InputError(f"{path}: {error}; {_EXAMPLE}") from None
+    keys = [_key(path, number, *row) for number, row in enumerate(found, start=1)]
     hashes = [key.key_hash for key in keys]
     if len(set(hashes)) < len(hashes):
         raise InputError(f"{path}: a key stands there twice")
     return keys
 
 
-def _key(path: Path, number: int, table: Any) -> ApiKey:
-    fields = cast("dict[str, Any]", table) if isinstance(table, dict) else {}
-    hashed, tenant = fields.get("sha256"), fields.get("tenant")
-    if set(fields) != {"sha256", "tenant"} or not isinstance(hashed, str) or not _HASH.fullmatch(hashed):
+def _exported(text: str) -> list[tuple[object, object]]:
+    return list(cast("dict[object, object]", json.loads(text)).items())
+
+
+def _tables(found: dict[str, Any]) -> list[tuple[object, object]]:
+    """Hash and tenant of each table; raises ValueError for anything else in the file."""
+    tables = found.pop("key", [])
+    if found or not isinstance(tables, list):
+        raise ValueError(f"{', '.join(found) or 'key'} is not known")
+    rows: list[tuple[object, object]] = []
+    for number, table in enumerate(cast("list[Any]", tables), start=1):
+        if not isinstance(table, dict) or table.keys() != {"sha256", "tenant"}:
+            raise ValueError(f"key {number} has other fields")
+        rows.append((table["sha256"], table["tenant"]))
+    return rows
+
+
+def _key(path: Path, number: int, hashed: object, tenant: object) -> ApiKey:
+    if not isinstance(hashed, str) or not _HASH.fullmatch(hashed):
         raise InputError(f"{path}: key {number}: {_EXAMPLE}")
     if not isinstance(tenant, str) or not tenant or not tenant.isprintable():
         raise InputError(f"{path}: key {number}: the tenant's name must be printable text")

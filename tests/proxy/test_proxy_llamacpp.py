@@ -88,13 +88,13 @@ async def test_tenants_tokens_add_up_to_the_counters_of_llamacpp(port):
             after = await counters(client)
             hung_up = await hang_up(client)
             await proxied.until(lambda: len(proxied.requests) == 13)
-    aborted = proxied.requests.pop()
+    *requests, aborted = proxied.requests
     print(f"hung up after {hung_up} events: {aborted}")
     assert (aborted["finish_reason"], aborted["prompt_tokens"] > 20) == ("abort", True)
     assert aborted["output_tokens"] >= hung_up - 1  # the first event has the role only
     told: Counter[str] = Counter()
     by_tenant: Counter[str] = Counter()
-    for request in proxied.requests:
+    for request in requests:
         told.update({name: request[f"{name}_tokens"] for name in ("prompt", "cached", "output")})
         by_tenant[request["tenant_id"]] += request["output_tokens"]
     computed, generated = (b - a for a, b in zip(before, after, strict=True))

@@ -119,6 +119,9 @@ def test_keys_of_a_file_are_hashes_and_change_with_it(tmp_path):
     access.use(tuple(source()))
     assert access.tenant({"authorization": "Bearer second-key-0123456789"}) == "code"
     assert hashlib.sha256(b"first-key-0123456789").hexdigest() in path.read_text()
+    path.write_text(json.dumps({hash_key("third-key-0123456789"): "voice"}))  # as `tenants key export` writes it
+    access.use(tuple(source()))
+    assert access.tenant({"authorization": "Bearer third-key-0123456789"}) == "voice"
 
 
 @pytest.mark.parametrize(
@@ -130,6 +133,8 @@ def test_keys_of_a_file_are_hashes_and_change_with_it(tmp_path):
         f"[[key]]\nsha256 = '{'a' * 64}'\ntenant = ''",
         f"[[key]]\nsha256 = '{'a' * 64}'\ntenant = 'x'\n" * 2,
         "[keys]\n",
+        '{"ab": "x"}',
+        '{"ab": ',
         "not toml",
     ],
 )
