@@ -65,7 +65,8 @@ class Proxy:
         if asked is None:
             await self._pass_on(visit, headers, body)
             return
-        rider = Rider(new_id(visit.request_id), tenant_id, asked_tier, asked.model, asked.max_tokens)
+        request_id = new_id(visit.request_id)
+        rider = Rider(request_id, tenant_id, asked_tier, asked.model, asked.max_tokens, asked.has_choices)
         await self._metered(visit, headers, asked, Meter(self._book, rider))
 
     async def _pass_on(self, visit: Visit, headers: Headers, body: bytes) -> None:

@@ -50,6 +50,14 @@ class Asked:
         return (text(self.fields, "model") or "")[:LONGEST_MODEL]
 
     @property
+    def has_choices(self) -> bool:
+        """Whether it asks for more than one answer: then running totals are those of each (vLLM)."""
+        found = self.fields.get("prompt")
+        prompts = cast("list[object]", found) if isinstance(found, list) else []
+        is_batch = len(prompts) > 1 and type(prompts[0]) is not int
+        return is_batch or (count(self.fields, "n") or 1) > 1
+
+    @property
     def max_tokens(self) -> int | None:
         """The output limit; None: none."""
         return count(self.fields, "max_completion_tokens", "max_tokens", "max_output_tokens", "n_predict")

@@ -69,9 +69,10 @@ def _tables(found: dict[str, Any]) -> list[tuple[object, object]]:
         raise ValueError(f"{', '.join(found) or 'key'} is not known")
     rows: list[tuple[object, object]] = []
     for number, table in enumerate(cast("list[Any]", tables), start=1):
-        if not isinstance(table, dict) or table.keys() != {"sha256", "tenant"}:
+        fields = cast("dict[str, object]", table) if isinstance(table, dict) else {}
+        if fields.keys() != {"sha256", "tenant"}:
             raise ValueError(f"key {number} has other fields")
-        rows.append((table["sha256"], table["tenant"]))
+        rows.append((fields["sha256"], fields["tenant"]))
     return rows
 
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from ...events import FinishReason, Request, Tier
+from ..usage.answers import usage_of
 from ..usage.ends import finish_of
-from ..usage.fields import Json, objects, text
+from ..usage.fields import Json, count, objects, text
 from ..usage.tally import Tally
 from ..usage.usage import Usage
 from .asked import LONGEST_MODEL
@@ -40,6 +41,8 @@ class Rider:
     tier: Tier
     model: str
     max_tokens: int | None
+    has_choices: bool = False
+    """Whether there is more than one answer, each with running totals of its own."""
 
 
 def new_id(named: str | None) -> str:
@@ -57,7 +60,7 @@ class Meter:
         self._arrived_ns = self._told_ns = book.clock()
         self._first_token_ns: int | None = None
         self._tally = Tally()
-        self._newest: Json | None = None
+        self._newest: dict[int, Json] = {}
         self._events = 0
         self._model = rider.model
         self._reason: FinishReason | None = None
@@ -75,8 +78,10 @@ class Meter:
         """
         if streams:
             self._note_output(body)
-            if _is_midway(body):
-                self._newest = body
+            is_midway = _is_midway(body)
+            if is_midway or (self._rider.has_choices and objects(body, "choices")):
+                self._newest[count(objects(body, "choices")[0], "index") or 0] = body
+                self._reason = self._reason if is_midway else finish_of(body) or self._reason
                 self._tell_if_due()
                 return
         self._read(body)
@@ -87,10 +92,18 @@ class Meter:
         self._model = (text(body, "model") or self._model)[:LONGEST_MODEL]
 
     def _settle(self) -> None:
-        """Read the newest chunk, if it was not."""
-        if self._newest is not None:
-            self._read(self._newest)
-            self._newest = None
+        """Read the newest chunk, if it was not; of several answers, only the last word tells of all."""
+        if not self._rider.has_choices:
+            for body in self._newest.values():
+                self._read(body)
+            self._newest.clear()
+
+    def _counted(self) -> Usage:
+        """What nobody summed up: the running totals of each answer, or the events in which tokens came."""
+        told = [usage_of(body) for body in self._newest.values()]
+        outputs = [usage.output_tokens for usage in told if usage.output_tokens is not None]
+        prompts = [usage.prompt_tokens for usage in told if usage.prompt_tokens is not None]
+        return Usage(max(prompts, default=None), None, sum(outputs) if outputs else self._events or None)
 
     def _note_output(self, body: Json) -> None:
         if _has_token(body):
@@ -104,8 +117,7 @@ class Meter:
             return
         self._is_over = True
         self._settle()
-        if self._events:
-            self._tally.tell("counted", Usage(output_tokens=self._events))
+        self._tally.tell("counted", self._counted())
         now_ns = self._book.clock()
         self._tell_usage(self._tally.take(final=True), now_ns)
         self._book.put({"request": self._record(reason, now_ns)})

@@ -323,6 +323,29 @@ async def test_a_client_that_hangs_up_is_gone_at_once_and_pays_for_what_was_made
     assert proxied.tokens() == (45, 0, 3)
 
 
+@pytest.mark.parametrize("is_cut", [True, False])
+async def test_running_totals_of_several_answers_are_those_of_each(start, is_cut):
+    def part(index, made, reason=None):
+        choices = [{"index": index, "delta": {"content": "x"}, "finish_reason": reason}]
+        return b"data: " + json.dumps({"choices": choices, "usage": usage(10, made)}).encode() + b"\n\n"
+
+    async def script(asking):
+        head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+        whole = part(0, 1) + part(1, 2) + part(0, 3) + part(1, 4, "stop") + (b"" if is_cut else last(10, 7) + DONE)
+        await asking.say(head + b"%x\r\n%b\r\n" % (len(whole), whole))
+        if not is_cut:
+            await asking.say(b"0\r\n\r\n")
+        asking.writer.close()
+        raise ConnectionError
+
+    proxied = await start(script)
+    with suppress(CutError):
+        await proxied.ask(body=CHAT | {"stream": True, "n": 2})
+    (request,) = proxied.requests
+    assert (request["prompt_tokens"], request["output_tokens"]) == (10, 7)
+    assert proxied.tokens() == (10, 0, 7)
+
+
 async def test_tokens_that_nobody_counts_are_counted_in_passing_and_the_prompt_stays_unknown(start):
     async def script(asking):
         await asking.stream(chunk(""), chunk("a"), chunk("b"), chunk("", "stop"), DONE)
