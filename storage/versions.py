@@ -17,6 +17,8 @@ def migration(version: int, registry: dict[int, Migration] = MIGRATIONS) -> Call
     """Register how a store reaches `version` from the one before: `@migration(2)`; each runs in its own transaction."""
 
     def register(function: Migration) -> Migration:
+        if version in registry:
+            raise ValueError(f"two migrations to version {version}: {registry[version].__name__}, {function.__name__}")
         registry[version] = function
         return function
 
@@ -53,17 +55,17 @@ def add_history(connection: Connection) -> None:
 
 
 @migration(6)
+def add_alerts(connection: Connection) -> None:
+    """Alerts get a table."""
+    connection.exec_driver_sql(_ADD_ALERTS)
+
+
+@migration(7)
 def let_requests_be_partly_known(connection: Connection) -> None:
     """Requests that were seen from outside their engine may lack counts."""
     for statement in _LET_REQUESTS_BE_PARTLY_KNOWN.split(";"):
         if statement.strip():
             connection.exec_driver_sql(statement)
-
-
-@migration(6)
-def add_alerts(connection: Connection) -> None:
-    """Alerts get a table."""
-    connection.exec_driver_sql(_ADD_ALERTS)
 
 
 _ADD_SETTINGS = """
@@ -279,7 +281,7 @@ CREATE TABLE changes (
 
 _LET_REQUESTS_BE_PARTLY_KNOWN = """
 DROP INDEX requests_by_time;
-ALTER TABLE requests RENAME TO requests_5;
+ALTER TABLE requests RENAME TO requests_6;
 CREATE TABLE requests (
     id INTEGER NOT NULL,
     request_id TEXT NOT NULL,
@@ -304,8 +306,8 @@ CREATE TABLE requests (
     PRIMARY KEY (id),
     UNIQUE (engine_id, run_id, request_id)
 );
-INSERT INTO requests SELECT * FROM requests_5;
-DROP TABLE requests_5;
+INSERT INTO requests SELECT * FROM requests_6;
+DROP TABLE requests_6;
 CREATE INDEX requests_by_time ON requests (finished_ns)
 """
 

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from farebox.events import (
+    ALERTS,
     API_KEYS,
     BUDGET_STATES,
     BUDGETS,
@@ -24,6 +25,7 @@ from farebox.events import (
     SOURCE_STATES,
     TEAM_RENAMES,
     TENANTS,
+    Alert,
     ApiKey,
     Budget,
     BudgetState,
@@ -44,7 +46,7 @@ from farebox.storage.live import LiveReader
 from farebox.storage.migrations import migrate
 from farebox.storage.settings import KEPT
 from farebox.storage.store import create_store, open_store
-from farebox.storage.versions import MIGRATIONS
+from farebox.storage.versions import MIGRATIONS, migration
 
 NEWEST = max(MIGRATIONS)
 VERSION_1 = Path(__file__).with_name("version_1.sql")
@@ -59,6 +61,7 @@ ROWS = {
     SOURCE_STATES: SourceState("vllm-ü", "vllm", "down", 600, 700, "connection refused"),
     TEAM_RENAMES: TeamRename("search", "discovery", 5, 7),
     CLOSINGS: Closing("2026-09", "UTC", 600, 700, 1, 800, "00", '{"lines": []}', None, None),
+    ALERTS: Alert("idle", "vllm-ü", 5, None, "idle for ü"),
     CHANGES: Change(5, "rates", "any", 0, '{"a": 1}', None, "a slip"),
 }
 
@@ -284,7 +287,7 @@ def test_requests_of_an_older_store_are_kept_and_newer_ones_may_be_partly_known(
     with create_store(tmp_path) as store:
         store.append(batch)
     with closing(sqlite3.connect(tmp_path / "live.sqlite")) as connection:
-        connection.executescript("UPDATE schema_version SET version = 5")
+        connection.executescript("UPDATE schema_version SET version = 6")
     with create_store(tmp_path) as store:
         assert sorted(REQUESTS.from_arrow(store.read(REQUESTS))) == sorted(whole)
         partly = whole[-1]._replace(request_id="seen", prompt_tokens=None, cached_tokens=None, output_tokens=None)
@@ -295,3 +298,9 @@ def test_requests_of_an_older_store_are_kept_and_newer_ones_may_be_partly_known(
         assert partly in REQUESTS.from_arrow(store.read(REQUESTS))
         store.roll()
         assert partly in REQUESTS.from_arrow(store.read(REQUESTS))
+
+
+def test_no_two_migrations_lead_to_one_version():
+    assert sorted(MIGRATIONS) == list(range(2, NEWEST + 1))
+    with pytest.raises(ValueError, match=f"two migrations to version {NEWEST}"):
+        migration(NEWEST)(lambda connection: None)
