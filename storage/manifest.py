@@ -50,6 +50,12 @@ def files_of(
     return [ArchivedFile(*row) for row in connection.execute(query)]
 
 
+def files_before(connection: Connection, table: str, day: str) -> list[ArchivedFile]:
+    """The files of a table whose UTC date is before a day (YYYY-MM-DD), oldest first."""
+    query = select(FILES).where(FILES.c.table_name == table, FILES.c.date < day).order_by(FILES.c.date, FILES.c.path)
+    return [ArchivedFile(*row) for row in connection.execute(query)]
+
+
 def all_files(connection: Connection) -> list[ArchivedFile]:
     """Every file that counts, by path."""
     return [ArchivedFile(*row) for row in connection.execute(select(FILES).order_by(FILES.c.path))]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import sqlite3
 import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
 from ..events import RATES, REQUESTS, STEPS, Batch, Progress, Rate, Request, Run, Spooled, Table
-from . import compaction, erasure, handover, history, hot, progress, runs
+from . import compaction, erasure, handover, history, hot, progress, retention, runs
 from .archive import sweep
 from .database import Database
 from .errors import DuplicateError, StoreError, StoreFullError
@@ -188,6 +188,11 @@ class Store:
         """Merge the archive's files that are not full, one per table and date; returns how many were merged."""
         with self._recording():
             return compaction.compact(self._layout, self._database, self.warnings)
+
+    def forget(self, days: Mapping[Table, int], now_ns: int, *, dry_run: bool = False) -> list[retention.Forgotten]:
+        """Remove archived rows that are older than the last so many UTC days, by table; see `retention.forget`."""
+        with self._recording():
+            return retention.forget(self._layout, self._database, days, now_ns, dry_run=dry_run)
 
     def progress(self, engine_id: str, run_id: str) -> Progress | None:
         """How much of a run is recorded; None when nothing is."""
