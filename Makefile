@@ -33,6 +33,7 @@ bench: $(VENV)/.dev $(VENV)/.farebox
 	$(BIN)/python benchmarks/report.py 1000000
 	$(BIN)/python benchmarks/proxy.py
 	$(BIN)/python benchmarks/vllm_hooks.py
+	$(BIN)/python benchmarks/storage.py 1
 
 # Two fits to real vLLM runs, some minutes; the recordings are not part of the repository.
 fits: $(VENV)/.dev $(VENV)/.farebox

@@ -118,8 +118,7 @@ def _engine(file: Path, query_only: bool) -> Engine:
     url = URL.create("sqlite", database=f"file:{quote(str(file.absolute()))}", query=_open_mode(file) | {"uri": "true"})
     timeout = _READER_TIMEOUT_S if query_only else _WRITER_TIMEOUT_S
     engine = create_engine(url, hide_parameters=True, connect_args={"timeout": timeout, "isolation_level": None})
-    if query_only:
-        event.listen(engine, "connect", _only_queries)
+    event.listen(engine, "connect", _only_queries if query_only else _rare_checkpoints)
     event.listen(engine, "begin", _begin)
     return engine
 
@@ -137,6 +136,13 @@ def _only_queries(connection: sqlite3.Connection, _record: object) -> None:
     connection.execute("PRAGMA query_only=ON")
 
 
+def _rare_checkpoints(connection: sqlite3.Connection, _record: object) -> None:
+    """Pages of indexes are written again and again: more of that stays in the log, of which 16 MiB are kept."""
+    connection.execute("PRAGMA wal_autocheckpoint=4000")
+
+
 def _begin(connection: Connection) -> None:
+    """Not through SQLAlchemy, to which each of these would be a statement as costly as any."""
+    raw = cast(sqlite3.Connection, connection.connection.driver_connection)
     for statement in connection.get_execution_options().get("begin", ("BEGIN",)):
-        connection.exec_driver_sql(statement)
+        raw.execute(statement)

@@ -12,7 +12,7 @@ from . import hot
 from .archive import merged, staging
 from .database import Database
 from .layout import Layout
-from .progress import put_progress
+from .progress import check_continues, get_progress, put_progress
 from .runs import mark_archived, newest_by_engine, put_run, unarchived_runs
 from .spool.places import put_place
 from .tables import ROLLED, SQL_TABLES
@@ -62,9 +62,12 @@ def roll(layout: Layout, database: Database, before_ns: int | None = None) -> in
 
 
 def record_batches(database: Database, batches: Sequence[Batch], places: Sequence[Spooled], *, durable: bool) -> None:
-    """Write batches, and up to where spools are taken, to the hot store."""
+    """Write batches, and up to where spools are taken, to the hot store; raises as `check_continues` does, and then
+    writes nothing.
+    """
     with database.writing(durable=durable) as connection:
         for batch in batches:
+            check_continues(get_progress(connection, batch.run.engine_id, batch.run.run_id), batch)
             put_heads(connection, batch)
             for table, rows in batch_rows(batch):
                 hot.add_rows(connection, table, rows)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import ColumnElement, Connection, Dialect, delete, func, insert, select
+from sqlalchemy import ColumnElement, Connection, Dialect, Select, case, delete, func, insert, select
 
 from ..events import REQUESTS, Table
 from .rows import arrow_columns, projected, records, sql_rows
@@ -32,7 +32,8 @@ def add_rows(connection: Connection, table: Table, rows: pa.Table) -> None:
     if rows.num_rows == 0:
         return
     statement = _insertion(connection.dialect, table.name)
-    connection.exec_driver_sql(statement, sql_rows(table, rows, last_id(connection, table) + 1))
+    newest: int = connection.execute(_newest_id(table.name)).scalar_one()
+    connection.exec_driver_sql(statement, sql_rows(table, rows, newest + 1))
 
 
 @lru_cache(maxsize=64)
@@ -40,6 +41,14 @@ def _insertion(dialect: Dialect, name: str) -> str:
     """The SQL that inserts rows into a table; spelling it takes longer than inserting a few of them."""
     sql = SQL_TABLES[name]
     return str(insert(sql).compile(dialect=dialect, column_keys=[column.name for column in sql.columns]))
+
+
+@lru_cache(maxsize=64)
+def _newest_id(name: str) -> Select[Any]:
+    """The highest id given out in a table: of a row, or of the last one that was archived and dropped."""
+    newest = select(func.max(SQL_TABLES[name].c.id)).scalar_subquery()
+    archived = select(func.max(WATERMARKS.c.archived_id)).where(WATERMARKS.c.table_name == name).scalar_subquery()
+    return select(case((newest >= func.coalesce(archived, 0), newest), else_=func.coalesce(archived, 0)))
 
 
 def watermark(connection: Connection, table: Table) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, bindparam, insert, select, update
 
 from ..events import Batch, Progress, Run
 from .errors import DuplicateError
@@ -14,21 +14,24 @@ from .tables import PROGRESS
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_C = PROGRESS.c
+_OF_RUN = (_C.engine_id == bindparam("engine"), _C.run_id == bindparam("run"))
+_FIND = select(_C.steps, _C.requests, _C.covered_ns).where(*_OF_RUN)
+_MOVE = update(PROGRESS).where(*_OF_RUN).values({name: bindparam(name) for name in Progress._fields})
+
 
 def get_progress(connection: Connection, engine_id: str, run_id: str) -> Progress | None:
     """What is recorded of a run; None when nothing is."""
-    c = PROGRESS.c
-    query = select(c.steps, c.requests, c.covered_ns).where(c.engine_id == engine_id, c.run_id == run_id)
-    row = connection.execute(query).first()
+    row = connection.execute(_FIND, {"engine": engine_id, "run": run_id}).first()
     return None if row is None else Progress(*row)
 
 
 def put_progress(connection: Connection, run: Run, progress: Progress) -> None:
     """Record how far a run has come."""
-    c = PROGRESS.c
-    connection.execute(delete(PROGRESS).where(c.engine_id == run.engine_id, c.run_id == run.run_id))
-    key = {"engine_id": run.engine_id, "run_id": run.run_id}
-    connection.execute(insert(PROGRESS).values(**key, **progress._asdict()))
+    known = {"engine": run.engine_id, "run": run.run_id, **progress._asdict()}
+    if not connection.execute(_MOVE, known).rowcount:
+        key = {"engine_id": run.engine_id, "run_id": run.run_id}
+        connection.execute(insert(PROGRESS).values(**key, **progress._asdict()))
 
 
 def check_continues(stored: Progress | None, batch: Batch) -> None:
@@ -66,13 +69,15 @@ def _check_requests(stored: Progress | None, batch: Batch) -> None:
             f"{done} requests of {_name(batch.run)} are already recorded; a batch with {told} more cannot end at"
             f" {batch.progress.requests}: {done + told - batch.progress.requests} of them would count twice"
         )
-    if _repeats(batch.requests, "request_id"):
+    if told and _repeats(batch.requests, "request_id"):
         raise DuplicateError(f"a batch of {_name(batch.run)} holds the same request twice")
 
 
 def _check_one_run(batch: Batch) -> None:
     expected = {"engine_id": batch.run.engine_id, "run_id": batch.run.run_id}
     for rows in (batch.steps, batch.shares, batch.requests):
+        if rows.num_rows == 0:
+            continue
         for column, value in expected.items():
             found = _distinct(rows.column(column))
             if found not in ([], [value]):

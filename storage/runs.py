@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import Connection, delete, func, insert, select, tuple_, update
+from sqlalchemy import Connection, bindparam, func, insert, select, tuple_, update
 
 from ..events import RUNS, Run
 from .errors import OverlapError
@@ -14,6 +14,22 @@ from .tables import SQL_TABLES
 
 _SQL = SQL_TABLES[RUNS.name]
 _WALL_END = func.coalesce(_SQL.c.ended_ns, _SQL.c.heartbeat_ns)
+_OF_RUN = (_SQL.c.engine_id == bindparam("engine"), _SQL.c.run_id == bindparam("run"))
+_FIND = select(_WALL_END.label("wall_end_ns"), _SQL.c.ended_ns.is_not(None).label("has_ended")).where(*_OF_RUN)
+_MOVE = update(_SQL).where(*_OF_RUN).values({column.name: bindparam(column.name) for column in _SQL.columns})
+_OVERLAPPING = (
+    select(_SQL.c.run_id, _SQL.c.started_ns, _WALL_END.label("wall_end_ns"))
+    .where(
+        _SQL.c.engine_id == bindparam("engine"),
+        _SQL.c.run_id != bindparam("run"),
+        _SQL.c.gpus > 0,
+        _SQL.c.started_ns < bindparam("end_ns"),
+        bindparam("start_ns") < _WALL_END,
+        _SQL.c.started_ns < _WALL_END,
+    )
+    .order_by(_SQL.c.started_ns)
+    .limit(1)
+)
 
 
 def all_runs(connection: Connection) -> list[Run]:
@@ -37,29 +53,26 @@ def put_run(connection: Connection, run: Run) -> None:
 
     A virtual run that is repeated starts from its beginning: its early heartbeats must not undo its end.
     """
-    same = (_SQL.c.engine_id == run.engine_id) & (_SQL.c.run_id == run.run_id)
-    before: list[Run] = records_where(connection, RUNS, same)
-    if before and _knowledge(before[0]) >= _knowledge(run):
+    key = {"engine": run.engine_id, "run": run.run_id}
+    before = connection.execute(_FIND, key).first()
+    if before is not None and (before.wall_end_ns, before.has_ended) >= (run.wall_end_ns, run.ended_ns is not None):
         return
     if run.gpus:
         check_overlap(connection, run.engine_id, run.run_id, run.started_ns, run.wall_end_ns)
-    connection.execute(delete(_SQL).where(same))
-    connection.execute(insert(_SQL).values(**record_values(RUNS, run), archived=False))
+    values = {**record_values(RUNS, run), "archived": False}
+    if before is None:
+        connection.execute(insert(_SQL).values(values))
+    else:
+        connection.execute(_MOVE, key | values)
 
 
 def check_overlap(connection: Connection, engine_id: str, run_id: str, start_ns: int, end_ns: int) -> None:
     """Raise OverlapError when another run of the engine has time in [start, end); runs without GPUs have none."""
-    others = (
-        _SQL.c.engine_id == engine_id,
-        _SQL.c.run_id != run_id,
-        _SQL.c.gpus > 0,
-        _SQL.c.started_ns < end_ns,
-        start_ns < _WALL_END,
-        _SQL.c.started_ns < _WALL_END,
-    )
-    found: list[Run] = records_where(connection, RUNS, *others) if end_ns > start_ns else []
-    if found:
-        other = found[0]
+    if end_ns <= start_ns:
+        return
+    claimed = {"engine": engine_id, "run": run_id, "start_ns": start_ns, "end_ns": end_ns}
+    other = connection.execute(_OVERLAPPING, claimed).first()
+    if other is not None:
         raise OverlapError(
             f"run {run_id} of engine {engine_id} [{start_ns}, {end_ns}) overlaps with run {other.run_id}"
             f" [{other.started_ns}, {other.wall_end_ns}), which is already recorded: one engine cannot do two things"
@@ -76,7 +89,3 @@ def newest_by_engine(connection: Connection) -> list[tuple[str, int]]:
 def newest_ns(connection: Connection) -> int | None:
     """The newest instant that any run has told about; None without runs."""
     return connection.execute(select(func.max(_WALL_END))).scalar()
-
-
-def _knowledge(run: Run) -> tuple[int, bool]:
-    return run.wall_end_ns, run.ended_ns is not None

@@ -163,5 +163,5 @@ def _locked_connection(spill: str) -> duckdb.DuckDBPyConnection:
             "preserve_insertion_order": "false",
         },
     )
-    connection.execute("SET TimeZone = 'UTC'; SET lock_configuration = true")
+    connection.execute("SET TimeZone = 'UTC'; SET enable_progress_bar = false; SET lock_configuration = true")
     return connection
