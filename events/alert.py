@@ -10,8 +10,8 @@ class Alert(NamedTuple):
 
     rule: Annotated[str, col("", "source-down, idle, unobserved, budget, preemptions or kv-full")]
     about: Annotated[str, col("", "the source, engine or team")]
-    since_ns: Annotated[int, col("ns", "when it began, UTC")]
-    ended_ns: Annotated[int | None, col("ns", "when it was over, UTC; null: it goes on")]
+    since_ns: Annotated[int, col("UTC ns", "when it began")]
+    ended_ns: Annotated[int | None, col("UTC ns", "when it was over; null: it goes on")]
     text: Annotated[str, col("", "what is wrong, in words")]
 
 

@@ -9,6 +9,7 @@ from farebox.collector.hardware import HardwareRecorder, steady_clock
 from farebox.collector.nvml.last import last_seen
 from farebox.collector.nvml.watch import GpuWatch
 from farebox.events import SOURCE_STATES
+from farebox.storage.errors import StoreFullError
 from farebox.storage.live import LiveReader
 from farebox.storage.store import create_store
 
@@ -80,3 +81,25 @@ def test_the_clock_of_a_watch_is_not_set_back(monkeypatch):
     before = clock()
     monkeypatch.setattr(time, "time_ns", lambda: 0)
     assert clock() >= before > START_NS - 10**18
+
+
+def test_readings_wait_while_the_disk_is_full(script, tmp_path, monkeypatch):
+    script(case("A18"))
+    with create_store(tmp_path / "s") as store, LiveReader(tmp_path / "s") as live:
+        now = iter(range(START_NS, START_NS + 9 * SECOND_NS, SECOND_NS))
+        recorder = HardwareRecorder(store, GpuWatch("node-7"), lambda: next(now))
+        recorder.look()
+        append = store.append_samples
+
+        def refuse(table, rows):
+            raise StoreFullError("no room")
+
+        monkeypatch.setattr(store, "append_samples", refuse)
+        for _ in range(3):
+            recorder.look()
+        assert len(live.host_samples()[0]) == 1
+        monkeypatch.setattr(store, "append_samples", append)
+        recorder.look()
+        recorder.close()
+        assert [row.at_ns for row in live.host_samples()[0]] == [START_NS + i * SECOND_NS for i in range(5)]
+        assert len({row.at_ns for row in live.gpu_samples()[0]}) == 5

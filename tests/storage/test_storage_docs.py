@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from farebox.events import EVENT_TABLES, SETTING_TABLES
 from farebox.storage.store import create_store
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -91,3 +92,13 @@ def show(code: str, names: dict[str, object]) -> str:
     last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
     exec(compile(tree, "cell", "exec"), names)
     return "" if last is None else repr(eval(compile(ast.Expression(last.value), "cell", "eval"), names))
+
+
+def test_instants_are_told_from_durations_by_their_unit():
+    """pandas gets a datetime beside each of them; a duration is no date."""
+    columns = [column for table in (*EVENT_TABLES, *SETTING_TABLES) for column in table.columns]
+    assert [c.name for c in columns if c.unit == "ns" and "UTC" in c.doc] == []
+    assert all(c.name.endswith("_ns") for c in columns if c.is_instant)
+    assert all(
+        c.is_instant for table in (*EVENT_TABLES, *SETTING_TABLES) for c in table.columns if c.name == table.time
+    )
