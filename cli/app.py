@@ -15,6 +15,7 @@ from .backup import backup
 from .budgets import budgets
 from .calibrate import calibrate
 from .collect import collect
+from .database import database
 from .demo import demo
 from .doctor import doctor
 from .explain import explain
@@ -107,6 +108,7 @@ COMMANDS = (
     prices,
     budgets,
     archive,
+    database,
     backup,
 )
 for command in COMMANDS:

@@ -40,7 +40,11 @@ def add_rows(connection: Connection, table: Table, rows: pa.Table) -> None:
 def _insertion(dialect: Dialect, name: str) -> str:
     """The SQL that inserts rows into a table; spelling it takes longer than inserting a few of them."""
     sql = SQL_TABLES[name]
-    return str(insert(sql).compile(dialect=dialect, column_keys=[column.name for column in sql.columns]))
+    if dialect.name == "sqlite":
+        return str(insert(sql).compile(dialect=dialect, column_keys=[column.name for column in sql.columns]))
+    quoted = dialect.identifier_preparer.quote
+    names = ", ".join(quoted(column.name) for column in sql.columns)
+    return f"INSERT INTO {quoted(name)} ({names}) VALUES ({', '.join(['%s'] * len(sql.columns))})"
 
 
 @lru_cache(maxsize=64)

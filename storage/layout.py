@@ -25,6 +25,18 @@ class Layout:
         return self.root / "live.sqlite"
 
     @property
+    def url(self) -> Path:
+        """The file that names a PostgreSQL as the hot store, for its owner only: the URL may hold a password."""
+        return self.root / "database.url"
+
+    def read_url(self) -> str | None:
+        """The URL of the hot store; None: it is the SQLite file."""
+        try:
+            return self.url.read_text().strip() or None
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    @property
     def wal(self) -> Path:
         """The hot store's write-ahead log."""
         return self.root / "live.sqlite-wal"

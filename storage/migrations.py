@@ -12,7 +12,7 @@ from sqlalchemy import Connection, delete, insert, inspect, select
 
 from .database import Database
 from .errors import StoreError, StoreNotFoundError
-from .layout import open_private_file
+from .layout import Layout, open_private_file
 from .tables import METADATA, SCHEMA_VERSION
 from .versions import BASE, MIGRATIONS, Migration
 
@@ -66,10 +66,11 @@ def open_checked(file: Path, *, query_only: bool = False) -> Database:
 
 def open_migrated(file: Path) -> Database:
     """Open a store's database for recording, making it or bringing it up to date; raises as `migrate` does."""
-    if file.exists():
-        choose_journal(file)
-    else:
-        _make(file)
+    if Layout(file.parent).read_url() is None:
+        if file.exists():
+            choose_journal(file)
+        else:
+            _make(file)
     return _migrated(file)
 
 

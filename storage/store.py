@@ -54,6 +54,7 @@ def create_store(path: str | Path, *, make: bool = True) -> Store:
     try:
         make_private_folder(layout.archive)
         database = open_migrated(layout.database)
+        _claim(database)
         sweep(layout, database)
     except (OSError, sqlite3.DatabaseError) as error:
         lock.release()
@@ -334,10 +335,18 @@ def _collect_runs(found: list[Run] | None) -> Callable[[Connection], None] | Non
     return None if found is None else lambda connection: found.extend(runs.all_runs(connection))
 
 
+def _claim(database: Database) -> None:
+    try:
+        database.claim()
+    except BaseException:
+        database.close()
+        raise
+
+
 def _refuse_other_folders(layout: Layout) -> None:
     if layout.root.exists() and not layout.root.is_dir():
         raise StoreError(f"{layout.root} is a file: a store is a folder, choose another path")
-    if not layout.database.exists() and any(layout.archive.glob("*/date=*/*.parquet")):
+    if layout.read_url() is None and not layout.database.exists() and any(layout.archive.glob("*/date=*/*.parquet")):
         raise StoreError(
             f"{layout.root} has an archive but no {layout.database.name}, which says what of it counts:"
             " restore that file, or record into another folder"
