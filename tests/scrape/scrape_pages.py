@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from farebox.collector.scrape.fetch import Answer, Target
+from farebox.collector.scrape.fetch import Answer, FetchError, Target
 from farebox.collector.scrape.setup import Setup
 from farebox.collector.scrape.source import Look, ScrapeSource
 
@@ -19,19 +19,24 @@ def case(name: str) -> str:
 
 
 class Pages:
-    """A fetcher that answers with one page after the other; an exception is raised."""
+    """A fetcher that answers with one page after the other; an exception is raised.
 
-    def __init__(self, *pages: str | Exception, took_s: float = 0.01) -> None:
+    Unless it is to answer `anything`, there is nothing but the page.
+    """
+
+    def __init__(self, *pages: str | Exception, anything: bool = False) -> None:
         self._pages = iter(pages)
-        self._took_s = took_s
+        self._anything = anything
         self.asked: list[str] = []
 
     def get(self, path: str) -> Answer:
         self.asked.append(path)
+        if path != "/metrics" and not self._anything:
+            raise FetchError("no such page", 404)
         page = next(self._pages)
         if isinstance(page, Exception):
             raise page
-        return Answer(page, self._took_s)
+        return Answer(page, 0.01)
 
     def close(self) -> None:
         pass

@@ -246,7 +246,7 @@ def test_llamacpps_slots_tell_the_kv_cache(shared: Path):
         (folder / "llamacpp_np4_after.slots.json").read_text(),
         (folder / "llamacpp_idle.props.json").read_text(),
     )
-    pages = Pages(page, props, slots)
+    pages = Pages(page, props, slots, anything=True)
     reading = ScrapeSource(Target("http://h:8080"), fetcher=pages).poll(START, 0).reading
     assert reading is not None
     assert pages.asked == ["/metrics", "/props", "/slots"]
@@ -281,9 +281,8 @@ def test_tensorrt_llms_iterations_are_its_clock():
 
 
 def test_tensorrt_llms_other_page_is_found():
-    pages = Pages(
-        FetchError("no such page", 404), "trtllm_generation_tokens_total 5\n", "trtllm_generation_tokens_total 9\n"
-    )
+    told = [f"trtllm_generation_tokens_total {tokens}\n" for tokens in (5, 9)]
+    pages = Pages(FetchError("no such page", 404), *told, anything=True)
     source = ScrapeSource(Target("http://h:8000"), H100, fetcher=pages)
     for i in range(2):
         source.poll(START + i * S, i * S)
