@@ -41,7 +41,7 @@ fits: $(VENV)/.dev $(VENV)/.farebox
 
 # The proxy before a real llama.cpp server with a real model of 270 million parameters (a download of 240 MB).
 test-llamacpp: $(VENV)/.dev $(VENV)/.farebox .llamacpp/.ready
-	FAREBOX_LLAMACPP=.llamacpp/bin/python $(BIN)/pytest -n0 -s tests/proxy/test_proxy_llamacpp.py
+	FAREBOX_LLAMACPP=.llamacpp/bin/python $(BIN)/pytest -n0 -s tests/proxy/test_proxy_llamacpp.py tests/scrape/test_scrape_llamacpp.py
 
 .llamacpp/.ready:
 	$(PYTHON) -m venv .llamacpp

@@ -1,4 +1,4 @@
-"""A real llama.cpp server with a small real model, for the opt-in test; runs where xllamacpp is installed.
+"""A real llama.cpp server with a small real model, for the opt-in tests; runs where xllamacpp is installed.
 
 python llamacpp_server.py PORT SLOTS
 """
@@ -20,7 +20,7 @@ params.model.path = str(model)
 params.model_alias = {"gemma3-270m"}
 params.hostnames = "127.0.0.1" if isinstance(params.hostnames, str) else ["127.0.0.1"]
 params.port, params.n_parallel, params.n_ctx = port, slots, 1024 * slots
-params.endpoint_metrics = True
+params.endpoint_metrics = params.endpoint_slots = params.endpoint_props = True
 params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
 params.ui = False
 server = xllamacpp.Server(params)
