@@ -77,9 +77,18 @@ def width_of(columns: list[Column], gap: int) -> int:
 def _every(snapshot: Snapshot) -> list[Column]:
     traffic = [
         Column("riding", "riding", 6, "good", 6, _riding),
-        Column("in", "in/s", 5, "prefill", 2, lambda t, s: per_second(t.prompt_tokens, s.wall_ns)),
-        Column("cached", "cached", 6, "", 5, lambda t, _: percent(share(t.cached_tokens, t.prompt_tokens))),
-        Column("out", "out/s", 5, "decode", 1, lambda t, s: per_second(t.output_tokens, s.wall_ns)),
+        Column(
+            "in", "in/s", 5, "prefill", 2, lambda t, s: per_second(s.known("prompt_tokens", t.prompt_tokens), s.wall_ns)
+        ),
+        Column("cached", "cached", 6, "", 5, _cached),
+        Column(
+            "out",
+            "out/s",
+            5,
+            "decode",
+            1,
+            lambda t, s: per_second(s.known("output_tokens", t.output_tokens), s.wall_ns),
+        ),
         Column("gpu", "GPU %", 5, "strong", 0, _together),
     ]
     return traffic + (_unpriced() if snapshot.unit == "GPU-ms" else _priced(snapshot)) + _budget(snapshot)
@@ -115,6 +124,11 @@ def _budget(snapshot: Snapshot) -> list[Column]:
 def _together(_tenant: TenantRow, _snapshot: Snapshot) -> str:
     """Nothing: figures that have to add up are rounded together, by the board."""
     return ""
+
+
+def _cached(tenant: TenantRow, snapshot: Snapshot) -> str:
+    known = snapshot.known("cached_tokens", tenant.cached_tokens)
+    return percent(None if known is None else share(known, tenant.prompt_tokens))
 
 
 def _riding(tenant: TenantRow, _: Snapshot) -> str:

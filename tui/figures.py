@@ -50,7 +50,7 @@ class Costs(NamedTuple):
 def snapshot_of(fold: Fold, context: Context) -> Snapshot:
     """Add up the window. It starts on a whole second, or where the run or what is known of it starts."""
     snapshot = _of_steps(fold, context)
-    return as_pages_say(snapshot, fold.intervals) if fold.intervals else snapshot
+    return as_pages_say(snapshot, fold.intervals) if fold.is_scraped else snapshot
 
 
 def _of_steps(fold: Fold, context: Context) -> Snapshot:

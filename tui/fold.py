@@ -94,6 +94,11 @@ class Fold:
         return max(self._worked_ns, self.up_ns)
 
     @property
+    def is_scraped(self) -> bool:
+        """Whether pages are all that is known; an engine may be scraped beside telling its steps."""
+        return bool(self.intervals) and (self.last_step is None or self.last_step.basis != "step")
+
+    @property
     def told_until_ns(self) -> int:
         """Up to where steps, idle ones of scraped engines included, say what there was; or the end of loading."""
         return max(self._last_end_ns, self.up_ns)

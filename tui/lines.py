@@ -95,14 +95,15 @@ def latency(found: Latency | None, reason: str | None = None) -> Line:
 def tokens(snapshot: Snapshot) -> Line:
     """Tokens per second, in and out."""
     s = snapshot
-    cached = s.cached_tokens / s.prompt_tokens if s.prompt_tokens else None
+    is_told = s.prompt_tokens and s.known("cached_tokens", s.cached_tokens) is not None
+    cached = s.cached_tokens / s.prompt_tokens if is_told else None
     return [
         ("in ", "label"),
-        (numbers.per_second(s.prompt_tokens, s.wall_ns), "prefill"),
+        (numbers.per_second(s.known("prompt_tokens", s.prompt_tokens), s.wall_ns), "prefill"),
         ("  cached ", "label"),
         (numbers.percent(cached), "strong"),
         ("  out ", "label"),
-        (numbers.per_second(s.output_tokens, s.wall_ns), "decode"),
+        (numbers.per_second(s.known("output_tokens", s.output_tokens), s.wall_ns), "decode"),
     ]
 
 

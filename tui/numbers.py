@@ -33,9 +33,9 @@ def count(value: float) -> str:
     return f"{value:.0e}"
 
 
-def per_second(amount: int, wall_ns: int) -> str:
-    """An amount over a window as a rate per second; `–` for an empty window."""
-    return count(amount * SECOND_NS / wall_ns) if wall_ns > 0 else "–"
+def per_second(amount: int | None, wall_ns: int) -> str:
+    """An amount over a window as a rate per second; `–` for an empty window or an unknown amount."""
+    return count(amount * SECOND_NS / wall_ns) if wall_ns > 0 and amount is not None else "–"
 
 
 def per_minute(amount: int, wall_ns: int) -> str:

@@ -217,6 +217,10 @@ class Snapshot:
     trouble: str | None = None
     """What is wrong with a source, in plain words."""
 
+    def known(self, column: str, value: int) -> int | None:
+        """A sum of tokens, or None where the page does not tell what it is the sum of."""
+        return None if column in self.missing else value
+
     @property
     def kv_part(self) -> float | None:
         """Part of the KV blocks in use, 0…1; of several caches the fullest one's."""

@@ -70,6 +70,19 @@ def test_what_a_page_lacks_is_named(scraped):
     assert json.loads(to_json(snapshot))["missing"] == MISSING
 
 
+def test_tokens_that_are_not_told_are_not_nothing(scraped):
+    missing = json.dumps({"prompt_tokens": "not on this page", "cached_tokens": "not on this page"})
+    text = plain_snapshot(look(scraped(INTERVAL._replace(missing=missing))))
+    assert "in –  cached –  out 80" in text
+
+
+def test_an_engine_that_tells_its_steps_is_believed_before_its_page(scraped):
+    told = scraped(INTERVAL)
+    told.step_list = [step._replace(basis="step") for step in told.step_list]
+    snapshot = look(told)
+    assert (snapshot.engine.every_ns, snapshot.steps) == (None, 1)
+
+
 def test_percentiles_of_histograms_and_what_lies_beyond_them(scraped):
     histograms = json.dumps({"ttft": [[0.1, 0], [0.5, 10], [None, 1]], "itl": [[0.01, 100]]})
     snapshot = look(scraped(INTERVAL._replace(histograms=histograms), INTERVAL._replace(histograms=histograms)))
