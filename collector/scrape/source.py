@@ -69,7 +69,8 @@ class ScrapeSource:
         self.engine_id = self.setup.name(target)
         self._source = source or self.engine_id
         self._fetcher = fetcher or HttpFetcher(target)
-        self._usage = usage
+        self._knows_usage = usage is not None
+        self._splitter = Splitter(self.engine_id, usage, self.setup.tenant_id)
         self._pace = Pace(period_s)
         self._not_before_ns = not_before_ns
         self._standing: StandingLog | None = None
@@ -137,7 +138,7 @@ class ScrapeSource:
     def _begin(self, reading: Reading, at_ns: int) -> Look:
         model = self.setup.step_model(reading)
         self._run = self.setup.run(self.target, reading, at_ns, model)
-        self._steps = StepMaker(Splitter(self.engine_id, self._usage, self.setup.tenant_id), model)
+        self._steps = StepMaker(self._splitter, model)
         self._last = _Seen(reading, at_ns)
         return Look(self._run)
 
@@ -163,7 +164,7 @@ class ScrapeSource:
         steps = self._steps
         assert steps is not None and self._last is not None
         began_ns = self._last.at_ns
-        self._take_usage(steps.splitter, moved, at_ns)
+        self._take_usage(moved, at_ns)
         told: Told
         if last is None:
             told = steps.unseen(run, reading, moved, at_ns)
@@ -174,11 +175,11 @@ class ScrapeSource:
         self._last = _Seen(reading, at_ns)
         return Look(self._run, interval=interval, step=told.step, cells=told.cells)
 
-    def _take_usage(self, splitter: Splitter, moved: Moved, at_ns: int) -> None:
-        splitter.take(at_ns)
-        if self._usage is None:
+    def _take_usage(self, moved: Moved, at_ns: int) -> None:
+        self._splitter.take(at_ns)
+        if not self._knows_usage:
             for usage in moved_of_tenants(self.engine_id, at_ns, moved.by_tenant):
-                splitter.add(usage)
+                self._splitter.add(usage)
 
     def _end(self) -> Run | None:
         run, self._run = self._run, None

@@ -293,7 +293,7 @@ pages_told = st.lists(
 )
 
 
-@settings(max_examples=25)
+@settings(max_examples=8)
 @given(pages_told, st.sampled_from([H100, UP_TO]))
 def test_whatever_pages_say_tokens_and_time_add_up(tmp_path_factory, moves, setup):
     totals, pages = Counter[str](), []
