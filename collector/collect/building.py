@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from ...errors import InputError
 from ..config.sources import NvmlConfig, ScrapeConfig, SourceConfig, SpoolConfig
 from ..hardware import PERIOD_S, HardwareRecorder
 from ..spooled.engines import Engines
@@ -48,7 +47,9 @@ def build(config: SourceConfig, store: Store, engines: Engines) -> Source:
         from .scraping import scraped_engine
 
         return scraped_engine(config, store, engines)
-    raise InputError(f"sources of kind {config.kind} cannot be collected yet: take the section out")
+    from .tracing import TraceSource
+
+    return TraceSource(config, store)
 
 
 def scraped_engines(sources: Iterable[SourceConfig]) -> list[str]:
