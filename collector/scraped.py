@@ -64,8 +64,8 @@ class ScrapeRecorder:
 
 
 def recorded_until(store: Store, engine_id: str) -> int:
-    """Up to where an engine's runs are recorded, UTC ns; 0 without any."""
-    return max((run.wall_end_ns for run in store.runs() if run.engine_id == engine_id), default=0)
+    """Up to where an engine's runs on GPUs are recorded, UTC ns; 0 without any."""
+    return max((run.wall_end_ns for run in store.runs() if run.engine_id == engine_id and run.gpus), default=0)
 
 
 def scrape(

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import time
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from ..config.sources import ScrapeConfig
 from ..scrape.fetch import Target
+from ..scrape.memory import PageMemory
+from ..scrape.reading import Reading
 from ..scrape.setup import Setup
 from ..scrape.source import ScrapeSource
 from ..scrape.split import UNKNOWN, UsageFeed
@@ -28,10 +31,13 @@ class ScrapedEngine:
 
     kind = "scrape"
 
-    def __init__(self, engine_id: str, source: ScrapeSource, store: Store, engines: Engines, period_s: float) -> None:
+    def __init__(
+        self, engine_id: str, source: ScrapeSource, store: Store, engines: Engines, memory: PageMemory, period_s: float
+    ) -> None:
         self.name = engine_id
         self.period_s = period_s
         self._source = source
+        self._memory = memory
         self._engines = engines
         self._recorder = ScrapeRecorder(store, engines.queues.get(engine_id))
         self._was_exact = False
@@ -49,6 +55,8 @@ class ScrapedEngine:
     def _record(self, seen: Seen) -> None:
         if self._engines.is_exact(self.name):
             seen = _only_interval(seen)
+        elif seen.run is not None and seen.reading is not None:
+            self._memory.keep(seen.run.heartbeat_ns, seen.reading)
         self._recorder.record(seen)
 
 
@@ -65,8 +73,10 @@ def scraped_engine(config: ScrapeConfig, store: Store, engines: Engines) -> Scra
     """The source that a section of the file describes."""
     engine_id = engine_of(config)
     queue = engines.queues.get(engine_id)
-    source = scrape_source(config, None if queue is None else queue.take, recorded_until(store, engine_id))
-    return ScrapedEngine(engine_id, source, store, engines, config.interval)
+    memory = PageMemory(store.path / "pages" / f"{quote(engine_id, safe='')}.json")
+    until_ns = recorded_until(store, engine_id)
+    source = scrape_source(config, None if queue is None else queue.take, until_ns, memory.at(until_ns))
+    return ScrapedEngine(engine_id, source, store, engines, memory, config.interval)
 
 
 def engine_of(config: ScrapeConfig) -> str:
@@ -74,7 +84,12 @@ def engine_of(config: ScrapeConfig) -> str:
     return Setup(engine_id=config.engine).name(Target(config.url))
 
 
-def scrape_source(config: ScrapeConfig, usage: UsageFeed | None = None, not_before_ns: int = 0) -> ScrapeSource:
+def scrape_source(
+    config: ScrapeConfig,
+    usage: UsageFeed | None = None,
+    not_before_ns: int = 0,
+    remembered: Reading | None = None,
+) -> ScrapeSource:
     """What reads the page of a section; InputError where its address is none."""
     target = Target(config.url, config.token_env, config.token_file, config.ca, config.timeout)
     setup = Setup(
@@ -87,4 +102,11 @@ def scrape_source(config: ScrapeConfig, usage: UsageFeed | None = None, not_befo
         max_num_seqs=config.seats,
         tenant_id=config.tenant or UNKNOWN,
     )
-    return ScrapeSource(target, setup, period_s=config.interval, usage=usage, not_before_ns=not_before_ns)
+    return ScrapeSource(
+        target,
+        setup,
+        period_s=config.interval,
+        usage=usage,
+        not_before_ns=not_before_ns,
+        remembered=remembered,
+    )

@@ -62,8 +62,10 @@ class ScrapeSource:
         period_s: float = PERIOD_S,
         usage: UsageFeed | None = None,
         not_before_ns: int = 0,
+        remembered: Reading | None = None,
         fetcher: Fetcher | None = None,
     ) -> None:
+        """`remembered` is the page as it was at `not_before_ns`: what moved since then counts."""
         self.target = target
         self.setup = setup or Setup()
         self.engine_id = self.setup.name(target)
@@ -73,6 +75,7 @@ class ScrapeSource:
         self._splitter = Splitter(self.engine_id, usage, self.setup.tenant_id)
         self._pace = Pace(period_s)
         self._not_before_ns = not_before_ns
+        self._remembered = remembered
         self._standing: StandingLog | None = None
         self._server = Server(target, self._fetcher)
         self._steps: StepMaker | None = None
@@ -120,6 +123,8 @@ class ScrapeSource:
         self._ahead_ns = max(now_ns, last_ns) - monotonic_ns
 
     def _see(self, reading: Reading, at_ns: int, now_ns: int, monotonic_ns: int, took_s: float) -> Look:
+        if self._remembered is not None:
+            self._go_back(self._remembered, reading)
         last = self._last
         if last is None or self._run is None:
             look = self._begin(reading, at_ns)
@@ -134,6 +139,13 @@ class ScrapeSource:
         self._missed = False
         self._pace.may_sleep = self._server.may_sleep
         return look
+
+    def _go_back(self, remembered: Reading, reading: Reading) -> None:
+        """Begin where somebody else stopped looking at the same engine; the time since then was not seen."""
+        self._remembered = None
+        if remembered.engine is reading.engine:
+            self._begin(remembered, self._not_before_ns)
+            self._missed = True
 
     def _begin(self, reading: Reading, at_ns: int) -> Look:
         model = self.setup.step_model(reading)

@@ -103,3 +103,28 @@ def test_beside_a_spool_a_page_gives_intervals_only(tmp_path, engine):
     assert {step.run_id for step in collector.steps()} == {"r1"}
     source.close()
     collector.store.close()
+
+
+def test_what_moved_while_no_collector_ran_is_counted_and_its_time_unobserved(tmp_path, engine):
+    collector = Collector(tmp_path / "s", ["chat"])
+    source = scraped(collector, engine)
+    for output in (0, 40):
+        engine["output"] += output
+        source.look()
+        time.sleep(0.6)
+    collector.store.close()  # killed: nobody tells the end of the run
+
+    engine["output"] += 500
+    collector = Collector(tmp_path / "s", ["chat"])
+    source = scraped(collector, engine)
+    source.look()
+    assert tokens(collector) == {("unknown", "output"): 540}
+    assert collector.ledger().total() == collector.walls()
+    assert collector.ledger("account")["unobserved",] > 500_000_000
+    source.close()
+    engine["output"] = 7
+    source = scraped(collector, engine)
+    source.look()
+    assert tokens(collector) == {("unknown", "output"): 547}, "an engine that was started anew meanwhile"
+    source.close()
+    collector.store.close()
