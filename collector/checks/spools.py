@@ -12,6 +12,7 @@ from ...storage.spool.reader import SpoolReader, spools
 from ...storage.spool.writer import CAP_BYTES
 from ...storage.store import Store
 from ..spooled.aside import FOLDER
+from ..spooled.drain import writer_name
 from ..spooled.told import Dropped, ForeignEventError, read_event
 from .check import Check
 
@@ -26,7 +27,9 @@ def check_spools(store: Store, root: Path) -> list[Check]:
     if not root.is_dir():
         return []
     try:
-        found = [_spool(folder, store.spooled(folder.name)) for folder in spools(root) if segments(folder)]
+        found = [
+            _spool(folder, store.spooled(writer_name(store, folder))) for folder in spools(root) if segments(folder)
+        ]
     except OSError as error:
         return [Check(f"spools {root}", "bad", f"cannot read {error.filename}: {error.strerror}", "check its owner")]
     return found or [Check(f"spools {root}", "ok", "no spool waits")]

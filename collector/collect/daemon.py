@@ -98,7 +98,7 @@ class Daemon:
 
     def _change(self, sources: Sequence[SourceConfig]) -> None:
         """Run these sources: end those that are gone, begin those that are new."""
-        all_sources = dict.fromkeys([SpoolConfig(kind="spool", path=self._own_spool), *sources])
+        all_sources = dict.fromkeys([SpoolConfig(kind="spool", path=self._own_spool), *map(_resolved, sources)])
         self._end([config for config in self._threads if config not in all_sources])
         self.engines.scrape(scraped_engines(all_sources))
         for config in sorted(all_sources, key=lambda config: config.kind != "spool"):
@@ -107,7 +107,7 @@ class Daemon:
 
     @property
     def _own_spool(self) -> Path:
-        return self._store.path / "spool"
+        return (self._store.path / "spool").resolve()
 
     def _begin(self, config: SourceConfig) -> None:
         thread = SourceThread(self._make(config, self._store, self.engines), self._store, self._tell)
@@ -124,3 +124,8 @@ class Daemon:
             thread = self._threads.pop(config)
             if not thread.join(max(0.0, deadline - time.monotonic())):
                 self._tell(f"{thread.source.name} does not end: left behind")
+
+
+def _resolved(config: SourceConfig) -> SourceConfig:
+    """A folder has one name, so that nobody reads it twice."""
+    return config.model_copy(update={"path": config.path.resolve()}) if isinstance(config, SpoolConfig) else config

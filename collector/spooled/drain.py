@@ -45,7 +45,7 @@ class SpoolDrain:
     """
 
     def __init__(self, store: Store, folder: Path, engines: Engines) -> None:
-        self.writer = folder.name
+        self.writer = writer_name(store, folder)
         self.dropped = 0
         self.aside = Aside(store.path, folder.name)
         self.lost_runs: list[str] = []
@@ -68,11 +68,11 @@ class SpoolDrain:
 
     def _begin(self) -> None:
         """Start from what the store says, forgetting all that is not recorded."""
-        self._reader = SpoolReader(self._folder, self._store.spooled(self.writer))
+        self._reader = SpoolReader(self._folder, self._store.spooled(self.writer), self.writer)
         self._recorded_place = self._reader.place
         self._heard: list[_Heard] = []
         self._books: dict[RunKey, RunBooks] = {}
-        self._others = RequestsOnly(self._store, self.writer)
+        self._others = RequestsOnly(self._store, self._folder.name)
         self._refused: dict[RunKey, str] = {}
         self._only_seen: set[RunKey] = set()
         self._repeated: defaultdict[RunKey, list[StepTold]] = defaultdict(list)
@@ -215,7 +215,7 @@ class SpoolDrain:
             if used is not None:
                 self._offered[engine_id] = (used.segment, used.offset)
             start = Spooled(self.writer, 0, 0) if used is None else used._replace(writer=self.writer)
-            for before, event in _until(recorded, SpoolReader(self._folder, start)):
+            for before, event in _until(recorded, SpoolReader(self._folder, start, self.writer)):
                 try:
                     told = read_event(event.value)
                 except ForeignEventError:
@@ -303,6 +303,12 @@ class SpoolDrain:
         if floor.segment > 0:
             self._reader.remove_before(floor)
         return True
+
+
+def writer_name(store: Store, folder: Path) -> str:
+    """What the places of a spool are called: its name in the store's own folder, its path elsewhere."""
+    is_own = folder.parent.resolve() == (store.path / "spool").resolve()
+    return folder.name if is_own else str(folder.resolve())
 
 
 def _until(end: Spooled, reader: SpoolReader) -> Iterable[tuple[Spooled, Event]]:

@@ -12,7 +12,7 @@ from ...events import SourceStanding
 from ...storage.spool.lines import LOCK, segments
 from ...storage.spool.reader import spools
 from ..collect.source import Look
-from .drain import MOST_EVENTS, SpoolDrain
+from .drain import MOST_EVENTS, SpoolDrain, writer_name
 from .engines import Engines
 
 if TYPE_CHECKING:
@@ -66,9 +66,10 @@ class SpoolSource:
     def _find(self) -> None:
         self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
         for folder in spools(self._root):
-            if folder.name not in self.drains and _is_spool(folder):
+            name = writer_name(self._store, folder)
+            if name not in self.drains and _is_spool(folder):
                 try:
-                    self.drains[folder.name] = SpoolDrain(self._store, folder, self._engines)
+                    self.drains[name] = SpoolDrain(self._store, folder, self._engines)
                 except OSError as error:
                     self._note(folder.name, f"cannot read it: {error.strerror}")
 

@@ -26,9 +26,11 @@ class SpoolReader:
     the next segment.
     """
 
-    def __init__(self, folder: Path, place: Spooled | None = None) -> None:
+    def __init__(self, folder: Path, place: Spooled | None = None, writer: str | None = None) -> None:
+        """Read on from `place`; places are called `writer`, or as the folder is."""
         self.folder = folder
-        self.place = place or Spooled(folder.name, 0, 0)
+        self.writer = writer or folder.name
+        self.place = place or Spooled(self.writer, 0, 0)
         self.damaged = 0
 
     def read(self, limit: int = 50_000) -> Iterator[Event]:
@@ -97,7 +99,7 @@ class SpoolReader:
                 if not line.endswith(b"\n") and not is_done:
                     return
                 offset += len(line)
-                self.place = Spooled(self.folder.name, number, offset)
+                self.place = Spooled(self.writer, number, offset)
                 try:
                     value = decode(line)
                 except ValueError:

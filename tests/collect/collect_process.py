@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 
-def until(found, timeout_s=30.0):
+def until(found, timeout_s=120.0):
     """What `found` answers once it is something."""
     deadline = time.monotonic() + timeout_s
     while not (answer := found()):
@@ -37,4 +37,4 @@ class Process:
 
     def end(self, signum=signal.SIGTERM) -> int:
         self.child.send_signal(signum)
-        return self.child.wait(30)
+        return self.child.wait(60)

@@ -49,7 +49,9 @@ def test_a_life_of_a_collector(collecting, tmp_path):
     first.config.write_text('store = "s"\n[[source]]\nkind = "spool"\npath = "more"\n[[source]]\nkind = "spol"\n')
     first.child.send_signal(signal.SIGHUP)
     first.says("going on as before")
-    first.config.write_text('store = "s"\n[[source]]\nkind = "spool"\npath = "more"\n')
+    first.config.write_text(
+        'store = "s"\n[[source]]\nkind = "spool"\npath = "more"\n[[source]]\nkind = "spool"\npath = "s/spool"\n'
+    )
     first.child.send_signal(signal.SIGHUP)
     first.says("2 sources")
     spool(tmp_path / "more" / "v", Teller("other", "r9", start_ns=time.time_ns()).life(3))

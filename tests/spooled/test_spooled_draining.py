@@ -271,3 +271,22 @@ def test_a_living_writers_spool_stays(collector):
     writer.close()
     collector.look()
     assert not (collector.root / "w").exists()
+
+
+def test_writers_of_one_name_in_two_folders_are_two(collector, tmp_path):
+    from farebox.collector.spooled.source import SpoolSource
+
+    more = SpoolSource(collector.store, tmp_path / "more", collector.engines)
+    for number, root in enumerate((collector.root, tmp_path / "more")):
+        root.mkdir()
+        append_lines(root / "w", Teller(f"e{number}").life(3))
+    for number, root in enumerate((collector.root, tmp_path / "more")):
+        collector.look()
+        more.look()
+        root.mkdir(exist_ok=True)
+        append_lines(root / "w", Teller(f"e{number}", "r2", start_ns=START_NS + 10**12).life(3))
+    collector.look()
+    more.look()
+    assert Counter(step[:2] for step in collector.steps()) == {
+        (f"e{n}", run): 3 for n in (0, 1) for run in ("r1", "r2")
+    }  # fmt: skip
