@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import click
 
+from .screens import Shown, screen_options, show_screens
 from .terminal import is_interactive
+from .top import print_snapshot
 
 LEAD_SECONDS = 120
 SUMMARY_SECONDS = 600
@@ -25,18 +28,19 @@ Examples
 @click.option(
     "--store", type=click.Path(path_type=Path), help="Folder to record into.  [default: one that is removed at the end]"
 )
-@click.option("--ascii", "ascii_only", is_flag=True, help="Draw with ASCII characters only.")
-def demo(store: Path | None, ascii_only: bool) -> None:
+@screen_options
+def demo(store: Path | None, **options: Any) -> None:
     """Watch four made-up tenants ride one H100 (Llama-3-8B, 64 seats, 4.29 $/h as an example).
 
     A support chat, a code completion, a nightly summariser and a voice agent in fast mode. No GPU is needed: the
     embedded engine predicts how long every step takes. Without a terminal it prints a plain summary.
     """
+    shown = Shown(**options)
     with _place(store) as place:
         if is_interactive():
-            _watch(place, ascii_only)
+            _watch(place, shown)
         else:
-            _print(place, ascii_only)
+            _print(place, ascii_only=shown.ascii_only)
 
 
 @contextmanager
@@ -50,24 +54,19 @@ def _place(store: Path | None) -> Generator[Path]:
         yield Path(folder) / "store"
 
 
-def _watch(place: Path, ascii_only: bool) -> None:
+def _watch(place: Path, shown: Shown) -> None:
     from multiprocessing import get_context
-
-    from ..tui.app import run_top
-    from .top import gpu_peaks
 
     engine = get_context("spawn").Process(target=_record, args=(place, LEAD_SECONDS), kwargs={"paced": True})
     engine.start()
     try:
-        run_top(place, ascii_only=ascii_only, peaks=gpu_peaks)
+        show_screens(place, shown)
     finally:
         engine.terminate()
         engine.join()
 
 
-def _print(place: Path, ascii_only: bool) -> None:
-    from .top import print_snapshot
-
+def _print(place: Path, *, ascii_only: bool) -> None:
     _record(place, SUMMARY_SECONDS, paced=False)
     print_snapshot(place, ascii_only=ascii_only)
 

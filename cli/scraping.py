@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import FareboxError
+from .screens import Shown, show_screens
 
 if TYPE_CHECKING:
     from ..collector.scrape.fetch import Target
@@ -88,18 +89,15 @@ def store_at(place: Path | None) -> Generator[Path]:
         yield Path(folder) / "store"
 
 
-def watch(scraping: Scraping, place: Path | None, *, ascii_only: bool) -> int:
+def watch(scraping: Scraping, place: Path | None, shown: Shown) -> int:
     """Show the live screen while a process beside it scrapes; returns the exit code."""
     from multiprocessing import get_context
-
-    from ..tui.app import run_top
-    from .top import gpu_peaks
 
     with store_at(place) as store:
         collector = get_context("spawn").Process(target=_record, args=(scraping, store))
         collector.start()
         try:
-            return run_top(store, ascii_only=ascii_only, peaks=gpu_peaks)
+            return show_screens(store, shown)
         finally:
             collector.terminate()
             collector.join()

@@ -11,6 +11,7 @@ import click
 
 from ..errors import InputError
 from .options import PRICE
+from .screens import Shown, screen_options, show_screens
 from .terminal import is_interactive
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 EPILOG = """\b
 Examples
   farebox top farebox-runs/3f2a…     watch a store, while it is written or afterwards
+  farebox top STORE --page bill      open with another page: live, batch, tenants, gpu, history, bill, alerts
   farebox top STORE --once           one plain snapshot, for scripts and logs
   farebox top STORE --once --json    the same for programs
   farebox top http://127.0.0.1:8000 --gpu h100 --rate 4.29       watch an engine by its metrics page
@@ -36,7 +38,7 @@ _ENGINE = {
 @click.argument("source", metavar="STORE|URL")
 @click.option("--once", is_flag=True, help="Print one plain snapshot and leave.")
 @click.option("--json", "as_json", is_flag=True, help="With --once: print it as JSON.")
-@click.option("--ascii", "ascii_only", is_flag=True, help="Draw with ASCII characters only.")
+@screen_options
 @click.option("--store", "place", type=click.Path(path_type=Path), help="URL: folder to record into.  [default: none]")
 @click.option("--gpu", help="URL: GPU type.  [default: this machine's, if the engine runs here]")
 @click.option("--gpus", type=click.IntRange(1, 4096), help="URL: GPUs of the engine.  [default: 1]")
@@ -50,7 +52,8 @@ _ENGINE = {
 @click.option("--token-file", type=click.Path(path_type=Path), help="URL: file that holds the bearer token.")
 @click.option("--ca-file", type=click.Path(path_type=Path), help="URL: certificates to trust.")
 def top(
-    source: str, once: bool, as_json: bool, ascii_only: bool, place: Path | None, gpu: str | None, gpus: int | None,
+    source: str, once: bool, as_json: bool, ascii_only: bool, no_mouse: bool, page: str | None,
+    place: Path | None, gpu: str | None, gpus: int | None,
     model: str | None, weights: str | None, max_num_seqs: int | None, engine_id: str | None, rate: Decimal | None,
     interval: float | None, token_env: str | None, token_file: Path | None, ca_file: Path | None,
 ) -> None:  # fmt: skip
@@ -62,9 +65,10 @@ def top(
     terminal one plain snapshot is printed.
     """
     plain = once or as_json or not is_interactive()
+    shown = Shown(ascii_only, no_mouse, page)
     if not source.startswith(("http://", "https://")):
         _refuse_engine_options()
-        _show_store(Path(source), plain=plain, as_json=as_json, ascii_only=ascii_only)
+        _show_store(Path(source), shown, plain=plain, as_json=as_json)
         return
     from ..collector.scrape.fetch import Target
     from ..collector.scrape.setup import Setup
@@ -72,21 +76,17 @@ def top(
 
     target = Target(source, token_env, token_file, ca_file)
     setup = Setup(engine_id, None, gpu, gpus, (), model, weights or "bf16", max_num_seqs)
-    _show_engine(
-        Scraping(target, setup, interval or PERIOD_S, rate), place, plain=plain, as_json=as_json, ascii_only=ascii_only
-    )
+    _show_engine(Scraping(target, setup, interval or PERIOD_S, rate), place, shown, plain=plain, as_json=as_json)
 
 
-def _show_store(store: Path, *, plain: bool, as_json: bool, ascii_only: bool) -> None:
+def _show_store(store: Path, shown: Shown, *, plain: bool, as_json: bool) -> None:
     if plain:
-        print_snapshot(store, as_json=as_json, ascii_only=ascii_only)
+        print_snapshot(store, as_json=as_json, ascii_only=shown.ascii_only)
         return
-    from ..tui.app import run_top
-
-    sys.exit(run_top(store, ascii_only=ascii_only, peaks=gpu_peaks))
+    sys.exit(show_screens(store, shown))
 
 
-def _show_engine(scraping: Scraping, place: Path | None, *, plain: bool, as_json: bool, ascii_only: bool) -> None:
+def _show_engine(scraping: Scraping, place: Path | None, shown: Shown, *, plain: bool, as_json: bool) -> None:
     from dataclasses import replace
 
     from ..collector.scrape.here import with_local_gpus
@@ -97,9 +97,9 @@ def _show_engine(scraping: Scraping, place: Path | None, *, plain: bool, as_json
     if look.why:
         click.echo(f"farebox: {look.why}", err=True)
     if plain:
-        show_once(scraping, place, as_json=as_json, ascii_only=ascii_only)
+        show_once(scraping, place, as_json=as_json, ascii_only=shown.ascii_only)
     else:
-        sys.exit(watch(scraping, place, ascii_only=ascii_only))
+        sys.exit(watch(scraping, place, shown))
 
 
 def _refuse_engine_options() -> None:

@@ -31,14 +31,14 @@ def render(report: Report, console: Console) -> None:
     A narrow terminal shows fewer columns; a pipe gets the whole table in its natural width and no escapes.
     """
     if console.is_terminal:
-        for text in _page(report, console.width):
+        for text in page(report, console.width):
             console.print(text, soft_wrap=True)
     else:
-        console.file.writelines(f"{text.plain.rstrip()}\n" for text in _page(report, ROOM))
+        console.file.writelines(f"{text.plain.rstrip()}\n" for text in page(report, ROOM))
 
 
-def _page(report: Report, room: int) -> Iterator[Text]:
-    """The printed lines."""
+def page(report: Report, room: int) -> Iterator[Text]:
+    """The printed lines of a report, the table in at most `room` columns; notes may be longer."""
     period = f"{clock(report.from_ns, report)} to {clock(report.to_ns, report)} {report.period.tz}"
     title = "GPU cost" if report.is_priced else "GPU use"
     yield Text.assemble((title, "bold"), "  ", period)

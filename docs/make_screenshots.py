@@ -1,6 +1,7 @@
 """Makes the pictures in README and docs from the running demo: `make screenshots`.
 
-Starts the demo's engine, opens the live screen on its store, and lets Textual export what it shows as SVG.
+Starts the demo's engine, opens the screens on its store, walks through the pages, and lets Textual export what they
+show as SVG.
 """
 
 from __future__ import annotations
@@ -10,21 +11,35 @@ import tempfile
 from multiprocessing import get_context
 from pathlib import Path
 
+from textual.pilot import Pilot
+
+from farebox.cli.desk import StoreDesk
 from farebox.cli.top import gpu_peaks
 from farebox.collector.demo import record_demo
 from farebox.tui.app import top_app
+from farebox.tui.glyphs import UNICODE
+from farebox.tui.state import State
 
 DOCS = Path(__file__).resolve().parent
 SIZE = (120, 34)
 LEAD_S = 86  # the demo's rhythm: at this age the bus is well filled
 WATCH_S = 4.0
+PAGES = ("live", "batch", "tenants", "gpu", "history", "bill", "alerts")
 
 
-async def live(store: Path) -> str:
-    app = top_app(store, peaks=gpu_peaks)
+async def pictures(store: Path) -> dict[str, str]:
+    """Every page as SVG, by name."""
+    app = top_app(store, peaks=gpu_peaks, desk=StoreDesk(store), state=State())
+    app.glyphs = UNICODE
     async with app.run_test(size=SIZE) as pilot:
         await pilot.pause(WATCH_S)
-        return app.export_screenshot(title="farebox demo")
+        return {page: await _picture(pilot, str(key)) for key, page in enumerate(PAGES, 1)}
+
+
+async def _picture(pilot: Pilot[None], key: str) -> str:
+    await pilot.press(key)
+    await pilot.pause(WATCH_S / 2)
+    return pilot.app.export_screenshot(title="farebox demo")
 
 
 def main() -> None:
@@ -35,11 +50,12 @@ def main() -> None:
         try:
             while not (store / "live.sqlite").exists():
                 engine.join(0.2)
-            svg = asyncio.run(live(store))
+            drawn = asyncio.run(pictures(store))
         finally:
             engine.terminate()
             engine.join()
-    (DOCS / "live.svg").write_text(svg, "utf-8")
+    for page, svg in drawn.items():
+        (DOCS / f"{page}.svg").write_text(svg, "utf-8")
 
 
 if __name__ == "__main__":

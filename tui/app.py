@@ -1,37 +1,46 @@
-"""The terminal app: a worker polls the store, the pages show the newest snapshot."""
+"""The terminal app: a worker polls the store, the page in front shows the newest snapshot."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
 from contextlib import closing
-from dataclasses import dataclass
 from threading import Event
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from textual import on, work
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
-from textual.message import Message
 from textual.reactive import reactive
 
-from .glyphs import UNICODE, Glyphs, glyphs_for
+from .errors_told import words
+from .glyphs import UNICODE, Glyphs, glyphs_for, terminal_encoding
 from .line import Line
+from .messages import Failed, Polled
+from .navigation import FIRST, PAGES, openers
 from .numbers import clock
-from .screens.live import LivePage
+from .palette import Places
 from .screens.page import Page
+from .state import State, state_file
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
+    from textual.command import Provider
     from textual.screen import Screen
 
+    from ..events import Run
+    from .desk import Desk
     from .feed import Feed, Reader
     from .figures import Peaks
+    from .replay import ReplayClock
+    from .scene import Ask
     from .snapshot import Snapshot
 
     OpenReader = Callable[[], Reader]
@@ -42,43 +51,37 @@ END_SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 RETRY_S = 1.0
 
 
-@dataclass
-class Polled(Message):
-    """A new snapshot; None while the store holds no run. Only the newest one waiting is worth handling."""
+class Options(NamedTuple):
+    """How the app is started."""
 
-    snapshot: Snapshot | None
-
-    def can_replace(self, message: Message) -> bool:
-        """A newer snapshot replaces an older one that nobody has looked at yet."""
-        return isinstance(message, Polled)
-
-
-@dataclass
-class Failed(Message):
-    """The store could not be read."""
-
-    reason: str
-    at_ns: int
-
-    def can_replace(self, message: Message) -> bool:
-        """The newest reason is the one to tell."""
-        return isinstance(message, Failed)
+    ascii_only: bool = False
+    mouse: bool = True
+    page: str | None = None
+    """The page to open with; None: the one that was open last."""
 
 
 class FareboxApp(App[None]):
     """Shows one store. It opens its reader in a worker thread, after the first paint, and again after every failure.
 
-    `open_feed` makes the feed of an open reader, and `wall_ns` is the time of day: tests pass their own.
+    `open_feed` makes the feed of an open reader, `desk` answers what bills and history ask of the whole store, and
+    `wall_ns` is the time of day: tests pass their own.
     """
 
     TITLE = "Farebox"
-    MODES: ClassVar[dict[str, str | Callable[[], Screen[None]]]] = {"live": LivePage}
-    DEFAULT_MODE = "live"
+    MODES: ClassVar[dict[str, str | Callable[[], Screen[None]]]] = openers()
+    DEFAULT_MODE = FIRST
+    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = App.COMMANDS | {Places}
     BINDINGS: ClassVar[list[BindingType]] = [
+        *(Binding(page.key, f"page('{page.mode}')", page.title, tooltip=page.summary) for page in PAGES),
+        Binding("tab", "turn(1)", "Next page", priority=True),
+        Binding("shift+tab", "turn(-1)", "Page before", priority=True),
+        Binding("p,space", "pause", "Pause", tooltip="Hold the figures; reading goes on"),
+        Binding("question_mark", "help", "Help", key_display="?", tooltip="What every figure means"),
         Binding("q", "quit", "Quit", tooltip="Leave; the engine and its records go on"),
         Binding("ctrl+z", "suspend_process", "Suspend", show=False),
-        Binding("p", "pause", "Pause", tooltip="Hold the figures; reading goes on"),
-        Binding("question_mark", "help", "Help", key_display="?", tooltip="What every figure means"),
+        Binding("less_than_sign", "speed(-1)", "Slower replay", key_display="<", show=False),
+        Binding("greater_than_sign", "speed(1)", "Faster replay", key_display=">", show=False),
+        Binding("n", "now", "From the replay to now", show=False),
     ]
 
     paused: reactive[bool] = reactive(False)
@@ -89,20 +92,32 @@ class FareboxApp(App[None]):
         open_feed: OpenFeed | None = None,
         glyphs: Glyphs = UNICODE,
         wall_ns: Callable[[], int] = time.time_ns,
+        desk: Desk | None = None,
+        state: State | None = None,
     ) -> None:
+        self.state = state or State()
+        vars(self)["DEFAULT_MODE"] = self.state.page  # where Textual looks for the first page
         super().__init__()
         self.glyphs = glyphs
+        self.desk = desk
+        self.runs: Sequence[Run] = ()
+        self.newest: Snapshot | None = None
         self._wall_ns = wall_ns
         self._open_reader = open_reader
         self._open_feed = open_feed
-        self._newest: Snapshot | None = None
-        self._shown: Snapshot | None = None
         self._notice: Line | None = [("opening the store", "label")]
         self._failing_since_ns: int | None = None
-        self._stopping = Event()
+        self._ask: Ask | None = None
+        self._engine: str | None = None
+        self._replay: ReplayClock | None = None
+        self._source = 0
+        self._stopping = False
+        self._wake = Event()
 
     def on_mount(self) -> None:
         """Leave the terminal clean when somebody ends the process."""
+        if self.state.theme in self.available_themes:
+            self.theme = self.state.theme
         if threading.current_thread() is not threading.main_thread():
             return
         loop = asyncio.get_running_loop()
@@ -115,35 +130,64 @@ class FareboxApp(App[None]):
         self.call_after_refresh(self.watch_store)
 
     def on_unmount(self) -> None:
-        """Wake the worker, so that leaving takes no time."""
-        self._stopping.set()
+        """Wake the worker, so that leaving takes no time, and remember how the app was left."""
+        self._stopping = True
+        self._wake.set()
+        self.state.page, self.state.theme = self.current_mode, self.theme
+        self.state.save()
 
     @work(thread=True, exclusive=True, group="store", exit_on_error=False)
     def watch_store(self) -> None:
         """Poll twice a second. Whatever goes wrong is told on the screen, and tried again."""
-        while not self._stopping.is_set():
+        while not self._stopping:
             try:
                 self._poll_until_stopped()
             except Exception as error:  # a watcher that died unseen would leave old figures standing as new ones
-                self.post_message(Failed(_words(error), self._wall_ns()))
-                self._stopping.wait(RETRY_S)
+                self.post_message(Failed(words(error), self._wall_ns()))
+                self._rest(RETRY_S)
 
     def _poll_until_stopped(self) -> None:
-        with closing(self._open_reader()) as reader:
+        source, replay = self._source, self._replay
+        with closing(self._open_reader() if replay is None else self._past(replay)) as reader:
             feed = self._open_feed(reader) if self._open_feed else _feed(reader)
-            while not self._stopping.is_set():
-                self.post_message(Polled(feed.poll()))
-                self._stopping.wait(POLL_S)
+            if replay is not None:
+                feed.wall_ns = feed.steady_ns = replay.now_ns
+            while not self._stopping and source == self._source:
+                feed.engine_id = self._engine
+                snapshot = feed.poll()
+                ask = self._ask
+                view = ask(feed.scene) if ask and feed.scene else None
+                self.post_message(Polled(snapshot, ask, view, feed.scene.runs if feed.scene else ()))
+                self._rest(POLL_S)
+
+    def _past(self, clock: ReplayClock) -> Reader:
+        from .replay import ReplayReader
+
+        if self.desk is None:
+            raise LookupError("this screen shows no store of its own, so it has no past")
+        return ReplayReader(self.desk.open(), clock, self._engine)
+
+    def _rest(self, seconds: float) -> None:
+        """Wait, or until somebody wants something."""
+        self._wake.wait(seconds)
+        if not self._stopping:
+            self._wake.clear()
 
     @on(Polled)
     def take(self, message: Polled) -> None:
         """Keep the newest snapshot, and show it unless paused."""
-        self._newest = message.snapshot
+        self.newest, self.runs = message.snapshot, message.runs
         self._failing_since_ns = None
         self._notice = _notice(message.snapshot)
-        if not self.paused:
-            self._shown = self._newest
-        self._show_everywhere()
+        page = self._front()
+        if page is None:
+            return
+        page.notice = self._notice
+        if not self.paused or page.snapshot is None:
+            page.snapshot = self.newest
+        if message.ask is self._ask and (not self.paused or page.view is None or page.is_asking):
+            page.is_asking = False
+            page.view = message.view
 
     @on(Failed)
     def tell(self, message: Failed) -> None:
@@ -152,24 +196,78 @@ class FareboxApp(App[None]):
             self._failing_since_ns = message.at_ns
         since = f"{self.glyphs.signs['lost']} since {clock(self._failing_since_ns)} UTC, retrying: "
         self._notice = [(since, "bad"), (message.reason, "strong")]
-        self._show_everywhere()
+        if page := self._front():
+            page.notice = self._notice
 
     def action_pause(self) -> None:
         """Hold the figures, or go on with the newest ones."""
         self.paused = not self.paused
-        if not self.paused:
-            self._shown = self._newest
-        self._show_everywhere()
+        if self._replay is not None:
+            self._replay.stand(self.paused)
+        if page := self._front():
+            self.show_newest(page)
+            self._wake.set()
+
+    def action_page(self, mode: str) -> None:
+        """Open a page."""
+        if mode != self.current_mode:
+            self.switch_mode(mode)
+
+    def action_turn(self, by: int) -> None:
+        """The next page, or the one before."""
+        modes = [page.mode for page in PAGES]
+        self.action_page(modes[(modes.index(self.current_mode) + by) % len(modes)])
 
     def action_help(self) -> None:
-        """Explain the figures."""
+        """Explain the figures of the page in front."""
         from .screens.help import HelpScreen
 
-        self.push_screen(HelpScreen(self.glyphs))
+        self.push_screen(HelpScreen(self.glyphs, self.current_mode))
 
     def action_toggle_theme(self) -> None:
         """Between Textual's dark and light theme."""
         self.theme = "textual-light" if self.current_theme.dark else "textual-dark"
+
+    def action_follow(self, engine_id: str) -> None:
+        """Watch a certain engine; the empty name: whichever told something last."""
+        self._engine = engine_id or None
+        self._wake.set()
+
+    def start_replay(self, at_ns: int) -> None:
+        """Show the past from an instant (UTC ns) on, or from where something was recorded."""
+        from .replay import ReplayClock
+
+        first_ns = min((run.started_ns for run in self.runs), default=at_ns)
+        self._turn_to(ReplayClock(max(at_ns, first_ns), self._replay.speed if self._replay else 1))
+
+    def action_speed(self, by: int) -> None:
+        """Make the replay faster or slower."""
+        from .replay import SPEEDS
+
+        if self._replay is not None:
+            at = SPEEDS.index(self._replay.speed) + by
+            self._replay.set_speed(SPEEDS[max(0, min(at, len(SPEEDS) - 1))])
+            self._show_replay()
+
+    def action_now(self) -> None:
+        """Leave the replay."""
+        if self._replay is not None:
+            self._turn_to(None)
+
+    def _turn_to(self, replay: ReplayClock | None) -> None:
+        """Have the worker read the past, or the present again."""
+        self._replay, self.paused = replay, False
+        self._source += 1
+        self._show_replay()
+        self._wake.set()
+
+    def _show_replay(self) -> None:
+        if page := self._front():
+            self.show_newest(page)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Tab turns pages only where no question is open."""
+        return action != "turn" or isinstance(self.screen, Page)
 
     def get_system_commands(self, screen: Screen[None]) -> Iterable[SystemCommand]:
         """Textual's commands, and ours."""
@@ -179,18 +277,36 @@ class FareboxApp(App[None]):
         yield SystemCommand("Figures", "What every figure means", self.action_help)
 
     def show_newest(self, page: Page) -> None:
-        """Give a page what is to be shown now."""
-        page.snapshot = self._shown
+        """Give a page what is to be shown now. What a page held while paused, it keeps until all goes on."""
         page.paused = self.paused
+        page.replay = f"replay {self._replay.speed}×" if self._replay else ""
         page.notice = self._notice
+        if not self.paused or page.snapshot is None:
+            page.snapshot = self.newest
 
-    def _show_everywhere(self) -> None:
-        for screen in self.screen_stack:
-            if isinstance(screen, Page):
-                self.show_newest(screen)
+    def wish(self, page: Page) -> None:
+        """Have the worker make what a page in front wants, at once."""
+        self._ask = page.ask()
+        page.is_asking = self._ask is not None
+        self._wake.set()
+
+    def copy(self, text: str) -> None:
+        """Put a line into the terminal's clipboard."""
+        self.copy_to_clipboard(text)
+        self.notify(self.glyphs.name(f"copied: {text}"), markup=False, timeout=2)
+
+    def _front(self) -> Page | None:
+        """The page in front, under whatever question may be open."""
+        return next((screen for screen in self.screen_stack if isinstance(screen, Page)), None)
 
 
-def top_app(path: str | Path, peaks: Peaks | None = None, ascii_only: bool = False) -> FareboxApp:
+def top_app(
+    path: str | Path,
+    peaks: Peaks | None = None,
+    options: Options | None = None,
+    desk: Desk | None = None,
+    state: State | None = None,
+) -> FareboxApp:
     """The app on the store at `path`; `peaks` gives a GPU type's datasheet FLOP/s and bytes/s."""
 
     def open_reader() -> Reader:
@@ -202,13 +318,19 @@ def top_app(path: str | Path, peaks: Peaks | None = None, ascii_only: bool = Fal
         return _feed(reader, peaks)
 
     encoding: str | None = getattr(sys.__stdout__, "encoding", None)
-    return FareboxApp(open_reader, open_feed, glyphs_for(encoding, ascii_only))
+    shown = terminal_encoding(encoding, os.environ, bool(sys.flags.utf8_mode))
+    remembered = state or State.load(state_file())
+    chosen = options or Options()
+    remembered.page = chosen.page or remembered.page
+    return FareboxApp(open_reader, open_feed, glyphs_for(shown, chosen.ascii_only), desk=desk, state=remembered)
 
 
-def run_top(path: str | Path, peaks: Peaks | None = None, ascii_only: bool = False) -> int:
+def run_top(
+    path: str | Path, peaks: Peaks | None = None, options: Options | None = None, desk: Desk | None = None
+) -> int:
     """Show the store at `path` until the user leaves; returns the process's exit code."""
-    app = top_app(path, peaks, ascii_only)
-    app.run()
+    app = top_app(path, peaks, options, desk)
+    app.run(mouse=options is None or options.mouse)
     return app.return_code or 0
 
 
@@ -224,10 +346,3 @@ def _notice(snapshot: Snapshot | None) -> Line | None:
     if snapshot is None:
         return [("this store holds no run yet; waiting for one", "label")]
     return [(snapshot.trouble, "bad")] if snapshot.trouble else None
-
-
-def _words(error: Exception) -> str:
-    """An error for people: a store's own words, or the kind of error and what it says."""
-    from ..storage.errors import StoreError
-
-    return str(error) if isinstance(error, StoreError) else f"{type(error).__name__}: {error}"

@@ -25,7 +25,7 @@ BAR_MIN, BAR_MAX = 12, 60
 class Board:
     """One snapshot's tenant table at one width. What it shows per hour adds up to the price shown above it."""
 
-    def __init__(self, snapshot: Snapshot, width: int, glyphs: Glyphs) -> None:
+    def __init__(self, snapshot: Snapshot, width: int, glyphs: Glyphs, *, bars: bool = True) -> None:
         self._snapshot = snapshot
         self._glyphs = glyphs
         self._columns = fitting(snapshot, width)
@@ -35,7 +35,8 @@ class Board:
         self._hourly = _amounts(snapshot)
         self._percents = _percents(snapshot)
         room -= self._name + 2
-        self._bar = min(room, BAR_MAX) if room >= BAR_MIN else 0
+        self._bar = min(room, BAR_MAX) if bars and room >= BAR_MIN else 0
+        self._name += 0 if bars else max(0, room + 2)
 
     def head(self) -> Line:
         """The titles."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import date, timedelta
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 
@@ -80,6 +80,29 @@ def budget_line(snapshot: Snapshot, width: int, glyphs: Glyphs) -> Line | None:
     texts = [glyphs.text(f"{MARK} {text}") for text in told]
     fitting = next((text for text in texts if cell_len(text) <= width), glyphs.fit(texts[-1], width))
     return [(fitting, role_of(budget) or "warn")]
+
+
+class Outlook(NamedTuple):
+    """What is to be told of a budget."""
+
+    title: str
+    cause: str
+    step: str
+
+
+def outlook(budget: BudgetRow) -> Outlook | None:
+    """What an alert says of a budget; None when there is nothing to worry about."""
+    if not _severity(budget):
+        return None
+    if budget.spent_micro is None:
+        why = budget.reason or "it was not told why"
+        step = "Set the missing rates: farebox rates"
+        return Outlook(f"what {budget.team} has spent for {budget.period} is not known", f"{why}.", step)
+    told, brief = _outlook(budget)
+    cause = f"{budget.team} has spent {_amounts(budget)} for {budget.period}, {told}."
+    why = f"farebox explain STORE {_before(budget.period)} {budget.period} says why"
+    step = f"{why}; farebox report STORE --by team who pays."
+    return Outlook(f"{budget.team}'s budget for {budget.period}: {brief}", cause, step)
 
 
 def _known(budget: BudgetRow, glyphs: Glyphs) -> list[str]:

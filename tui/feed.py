@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
 from ..events import (
     BUDGET_STATES,
+    PRICES,
     REQUESTS,
     SHARES,
     SOURCE_STATES,
     STEPS,
     TEAM_RENAMES,
     TENANTS,
+    GpuSample,
     Interval,
     Rate,
     Request,
@@ -22,11 +25,14 @@ from ..events import (
     SourceState,
     Step,
     Table,
+    TokenPrice,
 )
+from .alerts import Watch, alerts_of
 from .budgets import Budgets
 from .figures import Context, Peaks, snapshot_of
 from .fold import Fold
 from .numbers import SECOND_NS, clock
+from .scene import Scene
 from .snapshot import Snapshot, State
 
 WINDOW_S = 60
@@ -54,6 +60,9 @@ class Reader(Protocol):
     def shares(self, after_id: int | None, since_ns: int | None, limit: int = PAGE) -> tuple[list[Share], int]: ...  # noqa: D102
     def requests(self, after_id: int | None, since_ns: int | None, limit: int = PAGE) -> tuple[list[Request], int]: ...  # noqa: D102
     def intervals(self, after_id: int | None, since_ns: int | None, limit: int = PAGE) -> Intervals: ...  # noqa: D102
+    def gpu_samples(  # noqa: D102
+        self, after_id: int | None, since_ns: int | None, limit: int = PAGE
+    ) -> tuple[list[GpuSample], int]: ...
     def archived(self, table: Table, run: Run, since_ns: int) -> list[Any]: ...  # noqa: D102
     def close(self) -> None: ...  # noqa: D102
 
@@ -76,11 +85,18 @@ class Feed:
         self._reader = reader
         self._peaks = peaks
         self._window_ns = window_s * SECOND_NS
-        self._wall_ns = wall_ns
-        self._steady_ns = steady_ns
+        self.wall_ns = wall_ns
+        self.steady_ns = steady_ns
         self._folds: dict[Key, Fold] = {}
         self._since_ns: int | None = None
-        self._after: dict[str, int | None] = {"steps": None, "shares": None, "requests": None, "intervals": None}
+        self._after: dict[str, int | None] = dict.fromkeys(("steps", "shares", "requests", "intervals", "gpu"))
+        self._gpus: list[GpuSample] = []
+        self._sources: list[SourceState] = []
+        self._prices: list[TokenPrice] = []
+        self.engine_id: str | None = None
+        """The engine to watch; None: whichever told something last."""
+        self.scene: Scene | None = None
+        """What the last poll saw."""
         self._moved: tuple[Key, int, int] | None = None
         self._budgets: tuple[int, Budgets] | None = None
 
@@ -95,7 +111,13 @@ class Feed:
             return None
         self._follow(runs)
         self._read()
-        return self._snapshot(runs, rates)
+        fold = self._front()
+        now = _now(fold)
+        snapshot = self._snapshot(fold, now, runs, rates)
+        host = tuple(sample for sample in self._gpus if sample.host == fold.run.host)
+        peak = self._peaks(fold.run.gpu_type) if self._peaks else None
+        self.scene = Scene(fold, snapshot, tuple(runs), host or tuple(self._gpus), tuple(self._sources), peak)
+        return snapshot
 
     def _follow(self, runs: Sequence[Run]) -> None:
         if self._since_ns is None:
@@ -122,6 +144,7 @@ class Feed:
         fold.shares(self._reader.archived(SHARES, run, fold.first_ns))
         for request in self._reader.archived(REQUESTS, run, fold.first_ns):
             fold.request(request)
+        fold.board()
         return fold
 
     def _read(self) -> None:
@@ -142,6 +165,11 @@ class Feed:
         for request in requests:
             if fold := self._folds.get((request.engine_id, request.run_id)):
                 fold.request(request)
+        for fold in self._folds.values():
+            fold.board()
+        self._gpus += self._new("gpu", self._reader.gpu_samples)
+        newest = max((sample.at_ns for sample in self._gpus), default=0)
+        self._gpus = [sample for sample in self._gpus if sample.at_ns > newest - WINDOW_S * SECOND_NS]
 
     def _new(self, name: str, read: Callable[[int | None, int | None, int], tuple[list[Row], int]]) -> list[Row]:
         found: list[Row] = []
@@ -152,9 +180,12 @@ class Feed:
             if len(rows) < PAGE:
                 return found
 
-    def _snapshot(self, runs: Sequence[Run], rates: Sequence[Rate]) -> Snapshot:
-        fold = max(self._folds.values(), key=lambda f: (_now(f), f.run.started_ns))
-        now = _now(fold)
+    def _front(self) -> Fold:
+        """The run to show: the newest one of the engine that is watched, else the newest of all."""
+        watched = [fold for fold in self._folds.values() if fold.run.engine_id == self.engine_id]
+        return max(watched or self._folds.values(), key=lambda f: (_now(f), f.run.started_ns))
+
+    def _snapshot(self, fold: Fold, now: int, runs: Sequence[Run], rates: Sequence[Rate]) -> Snapshot:
         fold.forget(now)
         state, behind = self._state(fold, now)
         others = sum(1 for r in runs if r.ended_ns is None and r.engine_id != fold.run.engine_id)
@@ -165,14 +196,17 @@ class Feed:
             teams=budgets.teams(now),
             trouble=self._trouble(fold),
         )
-        return snapshot_of(fold, context)
+        snapshot = snapshot_of(fold, context)
+        return replace(snapshot, alerts=alerts_of(Watch(snapshot, fold, self._sources, self._prices)))
 
     def _newest_budgets(self) -> Budgets:
         """Budgets and tenants, read again when ten seconds have passed: they change once a minute at most."""
-        at = self._steady_ns()
+        at = self.steady_ns()
         if self._budgets is None or at - self._budgets[0] >= SETTINGS_NS:
             read = self._reader.settings
             self._budgets = at, Budgets(read(BUDGET_STATES), read(TENANTS), read(TEAM_RENAMES))
+            self._prices = read(PRICES)
+            self._sources = newest_of(read(SOURCE_STATES))
         return self._budgets[1]
 
     def _trouble(self, fold: Fold) -> str | None:
@@ -190,7 +224,7 @@ class Feed:
         run = fold.run
         if run.ended_ns is not None:
             return "ended", None
-        behind = self._wall_ns() - now if run.clock == "real" else None
+        behind = self.wall_ns() - now if run.clock == "real" else None
         patience_ns = LOST_AFTER_NS + 2 * max((i.duration_ns for i in list(fold.intervals)[-3:]), default=0)
         if self._still_ns(run, now) > patience_ns or (behind or 0) > patience_ns:
             return "lost", behind
@@ -200,7 +234,7 @@ class Feed:
 
     def _still_ns(self, run: Run, now: int) -> int:
         """For how long nothing of this run has moved, on the steady clock."""
-        at, key = self._steady_ns(), (run.engine_id, run.run_id)
+        at, key = self.steady_ns(), (run.engine_id, run.run_id)
         if self._moved is None or self._moved[:2] != (key, now):
             self._moved = (key, now, at)
         return at - self._moved[2]
@@ -209,6 +243,11 @@ class Feed:
 def _now(fold: Fold) -> int:
     newest = fold.run.wall_end_ns
     return newest if fold.last_step is None else max(newest, fold.last_step.ended_ns)
+
+
+def newest_of(states: Sequence[SourceState]) -> list[SourceState]:
+    """How every source stands now."""
+    return list({state.source: state for state in sorted(states, key=lambda state: state.since_ns)}.values())
 
 
 def _by_run(shares: Sequence[Share]) -> dict[Key, list[Share]]:

@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 
 from ..events import Interval, Request, Run, Share, Step
 from .alone import UNITS_PER_NS, Alone
+from .boarding import Boarding
 from .numbers import SECOND_NS
 
 KEEP_S = 300
+REQUESTS_KEPT = 100_000
 
 
 @dataclass(slots=True)
@@ -18,9 +20,19 @@ class Usage:
     """What one tenant and tier had in one second."""
 
     gpu_ns: int = 0
+    prefill_gpu_ns: int = 0
     prompt_tokens: int = 0
     cached_tokens: int = 0
     output_tokens: int = 0
+
+
+@dataclass(slots=True)
+class Hold:
+    """For how long somebody's cap kept others off the batch, with how many on board and at most how many waiting."""
+
+    ns: int = 0
+    seat_ns: int = 0
+    waiting: int = 0
 
 
 @dataclass(slots=True)
@@ -36,6 +48,7 @@ class Second:
     steps: int = 0
     step_ns: int = 0
     preemptions: int = 0
+    recomputed: int = 0
     flops: int = 0
     flops_ns: int = 0
     bytes: int = 0
@@ -50,6 +63,7 @@ class Second:
     tenants: dict[tuple[str, str], Usage] = field(default_factory=lambda: defaultdict(Usage))
     ttft_ns: list[int] = field(default_factory=list)
     itl_ns: list[int] = field(default_factory=list)
+    held: dict[str, Hold] = field(default_factory=lambda: defaultdict(Hold))
 
 
 def cut(start_ns: int, end_ns: int) -> Iterator[tuple[int, int, int]]:
@@ -74,6 +88,9 @@ class Fold:
         self.seconds: dict[int, Second] = {}
         self.first_ns = max(run.started_ns, since_ns)
         self.last_step: Step | None = None
+        self.requests: deque[Request] = deque(maxlen=REQUESTS_KEPT)
+        """Those that ended in the last minutes, as they were told."""
+        self.boarding = Boarding()
         self._last_end_ns = self.first_ns
         self._worked_ns = self.first_ns
         self.aboard: dict[tuple[str, str], int] = {}
@@ -82,6 +99,8 @@ class Fold:
         self._early: list[Share] = []
         self.intervals: deque[Interval] = deque()
         """What pages said of a scraped engine, the newest last."""
+        self._cells: dict[int, list[Share]] = {}
+        self._boarding_steps: list[Step] = []
 
     @property
     def up_ns(self) -> int:
@@ -125,6 +144,7 @@ class Fold:
             self._worked_ns = self._last_end_ns
         self.aboard = {}
         self._steps[step.step_seq] = step
+        self._boarding_steps.append(step)
 
     def shares(self, shares: Iterable[Share]) -> None:
         """Fold the shares of the steps folded so far; those of later steps wait for them."""
@@ -134,6 +154,7 @@ class Fold:
             if cell.step_seq > known:
                 self._early.append(cell)
             elif step := self._steps.get(cell.step_seq):
+                self._cells.setdefault(cell.step_seq, []).append(cell)
                 self._share(cell, step)
         self._steps = {known: self.last_step} if self.last_step else {}
         self._paid = {known: self._paid.get(known, 0)}
@@ -144,6 +165,8 @@ class Fold:
 
     def request(self, request: Request) -> None:
         """Fold one finished request."""
+        self.requests.append(request)
+        self.boarding.finished(request)
         second = self._at(max(0, request.finished_ns - 1) // SECOND_NS)
         if request.finish_reason == "rejected":
             second.rejected += 1
@@ -154,6 +177,13 @@ class Fold:
         second.ttft_ns.append(request.first_token_ns - request.arrived_ns)
         if request.output_tokens is not None and request.output_tokens > 1:
             second.itl_ns.append((request.finished_ns - request.first_token_ns) // (request.output_tokens - 1))
+
+    def board(self) -> None:
+        """Seat the riders of the steps folded so far, once their shares and requests are folded too."""
+        for step in self._boarding_steps:
+            self.boarding.step(step, self._cells.get(step.step_seq, ()))
+        self._boarding_steps = []
+        self._cells = {}
 
     def window(self, begin_ns: int, end_ns: int) -> list[Second]:
         """The seconds that [begin, end) touches and that hold something."""
@@ -167,6 +197,8 @@ class Fold:
             del self.seconds[number]
         while self.intervals and self.intervals[0].started_ns // SECOND_NS < oldest:
             self.intervals.popleft()
+        while self.requests and self.requests[0].finished_ns < oldest * SECOND_NS:
+            self.requests.popleft()
 
     def _at(self, number: int) -> Second:
         second = self.seconds.get(number)
@@ -192,6 +224,12 @@ class Fold:
             second.steps += 1
             second.step_ns += step.duration_ns
         second.preemptions += step.preemptions
+        second.recomputed += step.recomputed_tokens
+        if step.held_by is not None:
+            hold = second.held[step.held_by]
+            hold.ns += step.duration_ns
+            hold.seat_ns += step.running * step.duration_ns
+            hold.waiting = max(hold.waiting, step.waiting)
         if step.flops is not None:
             second.flops += step.flops
             second.flops_ns += step.duration_ns
@@ -223,7 +261,9 @@ class Fold:
             gpu_ns = _part(total, before, after, step.duration_ns) - _part(paid, before, after, step.duration_ns)
             second = self._at(number)
             if cell.account == "tenant":
-                second.tenants[cell.tenant_id, cell.tier].gpu_ns += gpu_ns
+                usage = second.tenants[cell.tenant_id, cell.tier]
+                usage.gpu_ns += gpu_ns
+                usage.prefill_gpu_ns += gpu_ns if cell.phase == "prefill" else 0
             elif cell.account == "underfill":
                 second.underfill += gpu_ns
             else:

@@ -2,11 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from .literal import literal
 
-_TO_ASCII = {"·": "|", "–": "-", "×": "x", "▲": "!", "≥": ">=", "≤": "<=", "€": "EUR ", "£": "GBP ", "¥": "JPY "}
+_TO_ASCII = {
+    "·": "|",
+    "–": "-",
+    "×": "x",
+    "▲": "!",
+    "≥": ">=",
+    "≤": "<=",
+    "»": ">>",
+    "│": "|",
+    "←": "<-",
+    "→": "->",
+    "↑": "^",
+    "↓": "v",
+    "…": "..",
+    "⁻": "-",
+    "³": "3",
+    "€": "EUR ",
+    "£": "GBP ",
+    "¥": "JPY ",
+}
 _TRANSLATE = str.maketrans(_TO_ASCII)
 
 
@@ -79,6 +99,20 @@ def glyphs_for(encoding: str | None, ascii_only: bool = False) -> Glyphs:
     """The glyphs for a stream's encoding; ASCII when it is not a Unicode one, or when asked for."""
     unicode = (encoding or "").lower().replace("-", "").startswith("utf")
     return UNICODE if unicode and not ascii_only else ASCII
+
+
+def terminal_encoding(encoding: str | None, environment: Mapping[str, str], forced_utf8: bool) -> str | None:
+    """What a terminal can show, from the locale that the user set.
+
+    In a C locale Python speaks UTF-8 all the same (`forced_utf8`, with an LC_CTYPE of its own making), and the terminal
+    may not; the Linux console has no font for what Unicode draws with.
+    """
+    if environment.get("TERM") == "linux":
+        return "ascii"
+    if not forced_utf8 or environment.get("PYTHONUTF8") == "1":
+        return encoding
+    named = environment.get("LC_ALL") or environment.get("LANG") or "C"
+    return encoding if "utf" in named.lower() else "ascii"
 
 
 def fit(text: str, width: int, sign: str) -> str:

@@ -8,7 +8,11 @@ from typing import Literal
 
 from rich.cells import cell_len, set_cell_size
 
-Role = Literal["", "label", "strong", "good", "warn", "bad", "prefill", "decode", "money", "brand", "faint"]
+Paint = Literal["", "label", "strong", "good", "warn", "bad", "prefill", "decode", "money", "brand", "faint"]
+Place = Literal["here", "key", "cursor"]
+Who = Literal["who0", "who1", "who2", "who3", "who4", "who5"]
+"""Tells tenants apart."""
+Role = Paint | Place | Who
 Span = tuple[str, Role]
 Line = list[Span]
 

@@ -20,14 +20,16 @@ INDENT = 10
 STATES: dict[State, Role] = {"starting": "warn", "live": "good", "idle": "warn", "ended": "label", "lost": "bad"}
 
 
-def header(snapshot: Snapshot, width: int, glyphs: Glyphs, paused: bool = False) -> Line:
+def header(snapshot: Snapshot, width: int, glyphs: Glyphs, paused: bool = False, replay: str = "") -> Line:
     """Who is watched, at what price, how it is doing, and what time it is there."""
     engine = snapshot.engine
     right: Line = [(f"{glyphs.signs[engine.state]} {engine.state}", STATES[engine.state])]
     patience_ns = 3 * numbers.SECOND_NS + (engine.every_ns or 0)
     if engine.behind_ns is not None and engine.behind_ns >= patience_ns:
         right.append((f" {numbers.seconds(engine.behind_ns)} behind", "warn"))
-    if paused:
+    if replay:
+        right = [(glyphs.text(replay), "warn"), ("  paused" if paused else "", "warn")]
+    elif paused:
         right = [("paused", "warn")]
     right.append((f"  {numbers.clock(snapshot.now_ns)} UTC", "strong"))
     brand = "farebox  "

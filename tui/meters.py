@@ -11,7 +11,7 @@ from . import lines, numbers
 from .glyphs import Glyphs
 from .line import Line, Role, beside, width_of
 from .numbers import share
-from .pages import NO_STEPS
+from .verdict import NO_STEPS
 from .widgets.bar import bar
 from .widgets.timeline import timeline
 

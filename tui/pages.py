@@ -9,8 +9,8 @@ from dataclasses import replace
 from ..events import Interval
 from ..events.buckets import Buckets, add, from_text, quantile, total
 from .snapshot import Latency, Snapshot
+from .verdict import NO_STEPS
 
-NO_STEPS = "its page tells no steps"
 MOST_EVERY = 3
 """Newest intervals of which the longest tells how often the page is read."""
 

@@ -14,6 +14,7 @@ from typing import Literal
 from .numbers import share
 
 State = Literal["starting", "live", "idle", "ended", "lost"]
+Severity = Literal["bad", "warn"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +121,21 @@ class BudgetRow:
 
 
 @dataclass(frozen=True, slots=True)
+class Alert:
+    """Something that needs attention. Every alert has its cause and a next step."""
+
+    key: str
+    """What it is about, the same while it lasts: `preemption`, `budget:team`."""
+    severity: Severity
+    title: str
+    """What is wrong, in a few words."""
+    cause: str
+    """The figures that say so, and why it happens."""
+    step: str
+    """What to do next."""
+
+
+@dataclass(frozen=True, slots=True)
 class TenantRow:
     """One tenant in one tier within the window.
 
@@ -216,6 +232,8 @@ class Snapshot:
     """Why figures of a scraped engine are None."""
     trouble: str | None = None
     """What is wrong with a source, in plain words."""
+    alerts: tuple[Alert, ...] = ()
+    """What needs attention, the worst first."""
 
     def known(self, column: str, value: int) -> int | None:
         """A sum of tokens, or None where the page does not tell what it is the sum of."""

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from .line import Role
     from .snapshot import Snapshot
 
+NO_STEPS = "its page tells no steps"
 NEAR = 0.4
 """From this part of a peak on, it is what steps wait for."""
 FULL = 0.95

@@ -14,10 +14,12 @@ import pytest
 
 from farebox.events import (
     BUDGET_STATES,
+    PRICES,
     SOURCE_STATES,
     TEAM_RENAMES,
     TENANTS,
     BudgetState,
+    GpuSample,
     Interval,
     Rate,
     Request,
@@ -56,8 +58,9 @@ class FakeReader:
         self.step_list: list[Step] = []
         self.share_list: list[Share] = []
         self.request_list: list[Request] = []
+        self.settings_of = {t: [] for t in (BUDGET_STATES, TENANTS, TEAM_RENAMES, PRICES, SOURCE_STATES)}
+        self.gpu_list: list[GpuSample] = []
         self.interval_list: list[Interval] = []
-        self.settings_of = {BUDGET_STATES: [], TENANTS: [], TEAM_RENAMES: [], SOURCE_STATES: []}
         self.settings_read = 0
         self.error: Exception | None = None
         self.polls = 0
@@ -92,6 +95,9 @@ class FakeReader:
 
     def intervals(self, after_id=None, since_ns=None, limit=20_000):
         return self._rows(self.interval_list, lambda i: i.started_ns, after_id, since_ns, limit)
+
+    def gpu_samples(self, after_id=None, since_ns=None, limit=20_000):
+        return self._rows(self.gpu_list, lambda g: g.at_ns, after_id, since_ns, limit)
 
     def archived(self, table, run, since_ns):
         return []
@@ -215,6 +221,15 @@ def make_request(number: int, finished_ns: int, **changes) -> Request:
         gpu_ns=None,
     )
     return request._replace(**changes)
+
+
+def make_gpu(number: int = 0, at_ns: int = START, **changes) -> GpuSample:
+    """An H100 that is busy all the time and draws little power, as case A18 has it."""
+    gpu = GpuSample(
+        *("gpu-node-1", f"GPU-{number}", at_ns, number, "NVIDIA H100 80GB HBM3", None, "ok", 100),
+        *(73 << 30, 80 << 30, "own", 190_000, "average", 700_000, 1, "counter", 1980, 55, None),
+    )
+    return gpu._replace(**changes)
 
 
 def make_rate(price: str = "4.29", gpu_type: str = "*", currency: str = "USD") -> Rate:
@@ -349,6 +364,7 @@ def make() -> SimpleNamespace:
         share=make_share,
         request=make_request,
         rate=make_rate,
+        gpu=make_gpu,
         budget=make_budget,
         tenant=make_tenant,
         feed=make_feed,
@@ -369,3 +385,22 @@ def told() -> FakeReader:
 @pytest.fixture
 def store() -> FakeReader:
     return FakeReader()
+
+
+@pytest.fixture(scope="session")
+def recorded(tmp_path_factory):
+    """A real store with two minutes of the demo, the same every time."""
+    from itertools import takewhile
+
+    from farebox.collector.embedded import EmbeddedEngine, record
+    from farebox.engine.workloads import demo
+    from farebox.roofline import Replica, gpu, model
+    from farebox.storage.store import create_store
+
+    place = tmp_path_factory.mktemp("recorded") / "store"
+    engine = EmbeddedEngine(Replica(gpu("h100"), model("llama-3-8b")), max_num_seqs=64, fast_cap=8, engine_id="demo")
+    arrivals = takewhile(lambda arrival: arrival.arrived_ns < START + 100 * S, demo.generate(START))
+    with create_store(place) as store:
+        store.put_rate(make_rate())
+        record(engine.config(["demo"]), arrivals, store)
+    return place

@@ -1,10 +1,13 @@
-"""What the Live page looks like. After a wanted change: `pytest tests/tui --snapshot-update`, and look at it."""
+"""What the pages look like. After a wanted change: `pytest tests/tui --snapshot-update`, and look at it."""
 
 from __future__ import annotations
 
 import pytest
 
+from farebox.cli.desk import StoreDesk
 from farebox.events import BUDGET_STATES, TENANTS
+from farebox.storage.live import LiveReader
+from farebox.tui.state import State
 
 WIDE = (200, 60)
 ALL = [(80, 24), (120, 40), WIDE]
@@ -19,7 +22,7 @@ def resting(make):
 
         async def run_before(pilot) -> None:
             await make.settled(pilot, seen)
-            await pilot.pause(0.2)  # the footer is mounted after the first paint
+            await pilot.pause()
 
         return app, run_before
 
@@ -77,3 +80,49 @@ def test_error(snap_compare, resting, store, size):
     store.error = OSError("the disk is [bold]gone[/]")
     app, run_before = resting(store, lambda a: a.screen.notice and len(a.screen.notice) == 2)
     assert snap_compare(app, terminal_size=size, run_before=run_before)
+
+
+@pytest.mark.parametrize("size", ALL)
+@pytest.mark.parametrize("page", ["batch", "tenants"])
+def test_pages(snap_compare, resting, told, size, page):
+    app, run_before = resting(told, lambda a: a.screen.view is not None, state=State(page))
+    assert snap_compare(app, terminal_size=size, run_before=run_before)
+
+
+@pytest.mark.parametrize("size", ALL[:2])
+def test_alerts(snap_compare, resting, told, size):
+    app, run_before = resting(told, lambda a: a.screen.snapshot is not None, state=State("alerts"))
+    assert snap_compare(app, terminal_size=size, run_before=run_before)
+
+
+def test_gpus(snap_compare, resting, make, told):
+    store = make.store()
+    vars(store).update(vars(told))
+    at = make.START + 80 * make.S
+    slices = [make.gpu(2 + i, at, device=0, parent_uuid="GPU-0", util_pct=None, power_mw=None) for i in range(2)]
+    lost = make.gpu(1, at - 30 * make.S, state="lost", util_pct=None, missing='{"util_pct": "GPU is lost"}')
+    store.gpu_list = [*(make.gpu(0, at - s * make.S, util_pct=100 - s) for s in range(30, -1, -1)), *slices, lost]
+    store.gpu_list.sort(key=lambda sample: sample.at_ns)
+    app, run_before = resting(store, lambda a: a.screen.view is not None, state=State("gpu"))
+    assert snap_compare(app, terminal_size=(120, 40), run_before=run_before)
+
+
+def test_tenant_detail(snap_compare, resting, told):
+    app, settle = resting(told, lambda a: a.screen.view is not None, state=State("tenants"))
+
+    async def run_before(pilot) -> None:
+        await settle(pilot)
+        await pilot.press("j", "enter")
+        await pilot.pause(0.2)
+
+    assert snap_compare(app, terminal_size=(80, 24), run_before=run_before)
+
+
+@pytest.mark.parametrize(("page", "done"), [("bill", "bill"), ("history", "past")])
+def test_pages_of_the_whole_store(snap_compare, resting, make, recorded, page, done):
+    def seen(app) -> bool:
+        return app.screen.snapshot is not None and getattr(app.screen, done) is not None
+
+    app, run_before = resting(make.store(), seen, state=State(page), desk=StoreDesk(recorded))
+    app._open_reader, app._open_feed = lambda: LiveReader(recorded), None
+    assert snap_compare(app, terminal_size=(120, 40), run_before=run_before)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.segment import Segment
@@ -33,6 +33,15 @@ class Figure(Widget):
         "figure--money",
         "figure--brand",
         "figure--faint",
+        "figure--here",
+        "figure--key",
+        "figure--cursor",
+        "figure--who0",
+        "figure--who1",
+        "figure--who2",
+        "figure--who3",
+        "figure--who4",
+        "figure--who5",
     }
     DEFAULT_CSS = """
     Figure {
@@ -47,6 +56,15 @@ class Figure(Widget):
         .figure--money { color: $text-success; text-style: bold; }
         .figure--brand { color: $text-primary; text-style: bold; }
         .figure--faint { color: $foreground 30%; }
+        .figure--here { background: $primary; color: $foreground; text-style: bold; }
+        .figure--key { color: $text-accent; text-style: bold; }
+        .figure--cursor { background: $block-cursor-background; color: $block-cursor-foreground; }
+        .figure--who0 { color: $text-primary; }
+        .figure--who1 { color: $text-warning; }
+        .figure--who2 { color: $text-success; }
+        .figure--who3 { color: $text-error; }
+        .figure--who4 { color: $text-accent; }
+        .figure--who5 { color: $text-secondary; }
     }
     """
 
@@ -60,6 +78,10 @@ class Figure(Widget):
     def lines(self, width: int, height: int) -> Sequence[Line]:
         """What to draw in `width` × `height` cells; further lines are not shown."""
         raise NotImplementedError
+
+    def spelled(self, lines: Iterable[Line]) -> list[Line]:
+        """Our own words, with the signs that the terminal has."""
+        return [[(self.glyphs.text(text), role) for text, role in line] for line in lines]
 
     def watch_snapshot(self) -> None:
         """Draw the new snapshot."""

@@ -9,13 +9,13 @@ from textual.reactive import reactive
 
 from .. import lines
 from ..glyphs import Glyphs
-from ..line import Line, beside
+from ..line import Line, beside, spread
 from ..meters import meters
 from .figure import Figure
 from .histogram import bars, one_line
 
 if TYPE_CHECKING:
-    from ..snapshot import Snapshot
+    from ..snapshot import Alert, Snapshot
 
 BESIDE = 105
 ROOMY = 8
@@ -25,15 +25,20 @@ class HeaderLine(Figure):
     """The top line; the name alone until there is something to tell."""
 
     paused: reactive[bool] = reactive(False, repaint=False)
+    replay: reactive[str] = reactive("", repaint=False)
 
     def lines(self, width: int, height: int) -> Sequence[Line]:
         """One line."""
         if self.snapshot is None:
-            return [[("farebox", "brand")]]
-        return [lines.header(self.snapshot, width, self.glyphs, self.paused)]
+            return [[("farebox", "brand"), (self.glyphs.text(f"  {self.replay}"), "warn")]]
+        return [lines.header(self.snapshot, width, self.glyphs, self.paused, self.replay)]
 
     def watch_paused(self) -> None:
         """Say so at once."""
+        self.redraw()
+
+    def watch_replay(self) -> None:
+        """Never take the past for now."""
         self.redraw()
 
 
@@ -50,6 +55,28 @@ class Notice(Figure):
         """Come and go."""
         self.display = bool(text)
         self.redraw()
+
+
+class AlertLine(Figure):
+    """The worst alert that the page does not tell by itself, and how many there are; no line while there is none."""
+
+    DEFAULT_CSS = "AlertLine { padding: 0 1; display: none; }"
+
+    def watch_snapshot(self) -> None:
+        """Come and go."""
+        self.display = bool(_alerts(self.snapshot))
+        self.redraw()
+
+    def lines(self, width: int, height: int) -> Sequence[Line]:
+        """The title, cut at the edge, and where the reason is."""
+        found = _alerts(self.snapshot)
+        if not found:
+            return []
+        more = f"  {len(found)} alerts" if len(found) > 1 else ""
+        where = f"{more}  7 says why"
+        title = self.glyphs.name(found[0].title)
+        told = f"{self.glyphs.signs['warn']} {self.glyphs.fit(title, width - len(where) - 2)}"
+        return [spread([(told, found[0].severity)], [(where, "label")], width)]
 
 
 class Meters(Figure):
@@ -91,6 +118,11 @@ class TooSmall(Figure):
         """How big it must be, in the middle."""
         space = max(0, width - len(self._needs[0][0])) // 2
         return [*([] for _ in range(height // 2)), [(" " * space, ""), *self._needs]]
+
+
+def _alerts(snapshot: Snapshot | None) -> list[Alert]:
+    """All but budgets, which the tenant table tells."""
+    return [alert for alert in snapshot.alerts if not alert.key.startswith("budget:")] if snapshot else []
 
 
 def _blocks(snapshot: Snapshot, width: int, glyphs: Glyphs) -> list[Line]:

@@ -1,0 +1,31 @@
+"""What alerts are derived from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..numbers import SECOND_NS
+
+if TYPE_CHECKING:
+    from ...events import SourceState, TokenPrice
+    from ..fold import Fold, Second
+    from ..snapshot import Snapshot
+
+
+class Watch(NamedTuple):
+    """A snapshot, the run it was made of, and what the store says of sources and prices."""
+
+    snapshot: Snapshot
+    fold: Fold
+    sources: Sequence[SourceState] = ()
+    prices: Sequence[TokenPrice] = ()
+
+    def seconds(self) -> list[Second]:
+        """The window's seconds."""
+        return self.fold.window(self.snapshot.now_ns - self.snapshot.wall_ns, self.snapshot.now_ns)
+
+    @property
+    def wall_s(self) -> float:
+        """Length of the window."""
+        return self.snapshot.wall_ns / SECOND_NS

@@ -1,0 +1,26 @@
+"""The Alerts page: what needs attention, why, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, ClassVar
+
+from ..glyphs import Glyphs
+from ..widgets.alert_list import AlertList
+from .page import Page
+
+if TYPE_CHECKING:
+    from textual.types import CSSPathType
+    from textual.widget import Widget
+
+
+class AlertsPage(Page):
+    """The list, the worst first."""
+
+    MODE = "alerts"
+    HINTS = "c copies"
+    CSS_PATH: ClassVar[CSSPathType | None] = ["page.tcss", "alerts.tcss"]
+
+    def body(self, glyphs: Glyphs) -> Iterable[Widget]:
+        """The list."""
+        yield AlertList(glyphs).data_bind(Page.snapshot)

@@ -1,0 +1,1 @@
+"""What pages show beside the snapshot: frozen views that the worker makes of a scene."""

@@ -1,0 +1,131 @@
+"""The list of devices: busy time, memory, power, clock, temperature, state."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from textual.reactive import reactive
+
+from .. import numbers
+from ..glyphs import pad
+from ..line import Line, Role
+from ..numbers import SECOND_NS, share
+from .bar import bar
+from .listing import Listing
+from .timeline import timeline
+
+if TYPE_CHECKING:
+    from ..views.gpu import Device, GpuView
+
+NAME = 28
+BAR = 10
+TREND = 12
+GIB = 1 << 30
+STALE_NS = 10 * SECOND_NS
+
+
+class Devices(Listing):
+    """One line per device or slice; the one under the cursor says why values are missing."""
+
+    view: reactive[GpuView | None] = reactive(None, repaint=False)
+
+    def watch_view(self) -> None:
+        """Draw the new readings."""
+        self.redraw()
+
+    def count(self) -> int:
+        """Devices and slices."""
+        return len(self.view.devices) if self.view else 0
+
+    def empty(self) -> str:
+        """Why there is none."""
+        return (
+            "no reading of a GPU in this store: farebox gpu --watch STORE records them beside the engine"
+            if self.view
+            else ""
+        )
+
+    def head(self, width: int) -> list[Line]:
+        """The titles."""
+        titles = f"{'busy time':<{BAR + 7}}{'memory reserved':<{BAR + 14}}{'power':<17}{'clock':>9}{'temp':>7}  state"
+        return [[(pad("device", self._name_room(width)), "label"), (titles, "label")]]
+
+    def row(self, index: int, width: int) -> Line:
+        """One device."""
+        if self.view is None:
+            return []
+        device = self.view.devices[index]
+        line: Line = [
+            *self._who(device, self._name_room(width)),
+            *self._busy(device),
+            *self._memory(device),
+            *self._power(device),
+            *self._value(device, "sm_clock_mhz", " MHz", 9),
+            *self._value(device, "temperature_c", " °C", 7),
+            ("  ", ""),
+            *self._state(device),
+        ]
+        room = width - sum(len(text) for text, _ in line) - 2
+        if room >= TREND:
+            line.append(("  " + timeline(device.util, room, 1, 100, self.glyphs)[0], "label"))
+        return self.spelled([line])[0]
+
+    def foot(self, width: int) -> list[Line]:
+        """Why values of the device under the cursor are missing."""
+        if not self.view or not self.view.devices:
+            return []
+        device = self.view.devices[min(self.cursor, self.count() - 1)]
+        if not device.missing:
+            return []
+        told = "; ".join(f"{name}: {why}" for name, why in device.missing.items())
+        return [[("n/a: ", "label"), (self.glyphs.fit(told, width - 5), "label")]]
+
+    def copied(self, index: int) -> str:
+        """What people look for: the device's uuid and name."""
+        sample = self.view.devices[index].sample if self.view else None
+        return f"{sample.gpu_uuid} {sample.name}" if sample else ""
+
+    def _name_room(self, width: int) -> int:
+        return 16 if width < 100 else NAME
+
+    def _who(self, device: Device, room: int) -> Line:
+        sample = device.sample
+        if sample.parent_uuid is not None:
+            return [(pad("  " + self.glyphs.fit(f"slice {sample.gpu_uuid}", room - 3), room), "label")]
+        return [(pad(self.glyphs.fit(f"{sample.device} {sample.name}", room - 1), room), "strong")]
+
+    def _busy(self, device: Device) -> Line:
+        util = device.sample.util_pct
+        if util is None:
+            return [(pad("n/a", BAR + 7), "label")]
+        filled, empty = bar(util / 100, BAR, self.glyphs)
+        return [(filled, "decode"), (empty, "faint"), (f"{util:>4} %", "strong"), (" ", "")]
+
+    def _memory(self, device: Device) -> Line:
+        used, total = device.sample.mem_used, device.sample.mem_total
+        part = share(used, total) if used is not None and total else None
+        if used is None or total is None or part is None:
+            return [(pad("n/a", BAR + 14), "label")]
+        filled, empty = bar(part, BAR, self.glyphs)
+        told = f" {used / GIB:.0f}/{total / GIB:.0f} GiB"
+        return [(filled, "label"), (empty, "faint"), (pad(told, 14), "")]
+
+    def _power(self, device: Device) -> Line:
+        sample = device.sample
+        if sample.power_mw is None:
+            return [(pad("n/a", 17), "label")]
+        limit = sample.power_limit_mw
+        part = f" {numbers.percent(share(sample.power_mw, limit))}" if limit else ""
+        whole = f"/{limit // 1000}" if limit else ""
+        return [(pad(f"{sample.power_mw // 1000}{whole} W{part}", 17), "")]
+
+    def _value(self, device: Device, column: str, unit: str, room: int) -> Line:
+        value: int | None = getattr(device.sample, column)
+        return [(f"{'n/a' if value is None else f'{value}{unit}':>{room}}", "label" if value is None else "")]
+
+    def _state(self, device: Device) -> Line:
+        state = device.sample.state
+        role: Role = "good" if state == "ok" else "bad" if state == "lost" else "warn"
+        if device.old_ns > STALE_NS:
+            return [(f"silent for {numbers.seconds(device.old_ns)}", "warn")]
+        return [(self.glyphs.name(state), role)]
