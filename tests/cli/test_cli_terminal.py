@@ -26,7 +26,7 @@ class Terminal:
         import termios
 
         fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
-        environment = os.environ | {"TERM": "xterm-256color"}
+        environment = os.environ | {"TERM": "xterm-256color", "XDG_STATE_HOME": str(cwd)}
         self.process = subprocess.Popen(
             command, stdin=child, stdout=child, stderr=child, cwd=cwd, env=environment, start_new_session=True
         )
