@@ -8,6 +8,7 @@ from typing import Any, Literal, Self, get_args
 from ..events import Run, Tier
 from ..roofline import Replica
 from ..roofline.step_model import StepModel
+from .args import args_json
 from .arrival import Arrival
 from .speculation import PER_MILLION, Speculation
 
@@ -173,6 +174,7 @@ class EngineConfig:
             load_ns=load_ns,
             heartbeat_ns=started_ns,
             ended_ns=None,
+            engine_args=args_json(self),
         )
 
 

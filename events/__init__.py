@@ -1,5 +1,6 @@
 """The vocabulary: what engines tell, what costing makes of it, and the tables that keep it."""
 
+from .advice import ADVICE, Advice
 from .alert import ALERTS, Alert
 from .batch import Batch, Progress
 from .budget import BUDGET_STATES, BUDGETS, Budget, BudgetState, Standing
@@ -27,10 +28,11 @@ from .usage import Usage
 EVENT_TABLES = (RUNS, STEPS, SHARES, REQUESTS, LEDGER, INTERVALS, GPU_SAMPLES, HOST_SAMPLES)
 SETTING_TABLES = (
     RATES, CAPACITIES, TENANTS, TEAM_RENAMES, API_KEYS, PRICES, BUDGETS, BUDGET_STATES, CLOSINGS, CHANGES,
-    SOURCE_STATES, ALERTS,
+    SOURCE_STATES, ALERTS, ADVICE,
 )  # fmt: skip
 
 __all__ = [
+    "ADVICE",
     "ALERTS",
     "API_KEYS",
     "BUDGETS",
@@ -56,6 +58,7 @@ __all__ = [
     "TEAM_RENAMES",
     "TENANTS",
     "Account",
+    "Advice",
     "Alert",
     "ApiKey",
     "Basis",

@@ -32,6 +32,7 @@ class Run(NamedTuple):
     load_ns: Annotated[int, col("ns", "time from the start until the model was loaded; it is overhead")]
     heartbeat_ns: Annotated[int, col("UTC ns", "everything before this instant has been told")]
     ended_ns: Annotated[int | None, col("UTC ns", "end; null while it lives or when it was lost")]
+    engine_args: Annotated[str | None, col("", "how else it schedules, as JSON; null: not told")] = None
 
     @property
     def wall_end_ns(self) -> int:

@@ -47,7 +47,7 @@ def migrate(database: Database, migrations: Mapping[int, Migration] = MIGRATIONS
             _stamp(connection, newest)
             return
     _refuse_newer(database, found, newest)
-    for version in range(found + 1, newest + 1):
+    for version in sorted(version for version in migrations if version > found):
         with database.writing() as connection:
             migrations[version](connection)
             _stamp(connection, version)

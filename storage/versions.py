@@ -68,6 +68,37 @@ def let_requests_be_partly_known(connection: Connection) -> None:
             connection.exec_driver_sql(statement)
 
 
+@migration(10)
+def add_planning(connection: Connection) -> None:
+    """Runs tell how else they schedule, so that they can be replayed as they were; advice gets a table."""
+    for statement in _ADD_PLANNING.split(";"):
+        connection.exec_driver_sql(statement)
+
+
+_ADD_PLANNING = """
+ALTER TABLE runs ADD COLUMN engine_args TEXT;
+ALTER TABLE runs ADD COLUMN archived_10 BOOLEAN DEFAULT 0 NOT NULL;
+UPDATE runs SET archived_10 = archived;
+ALTER TABLE runs DROP COLUMN archived;
+ALTER TABLE runs RENAME COLUMN archived_10 TO archived;
+CREATE TABLE advice (
+    rank BIGINT NOT NULL,
+    lever TEXT NOT NULL,
+    title TEXT NOT NULL,
+    evidence TEXT NOT NULL,
+    effect TEXT NOT NULL,
+    confidence TEXT NOT NULL,
+    command TEXT NOT NULL,
+    currency TEXT,
+    saved_micro BIGINT,
+    freed_gpu_ns BIGINT NOT NULL,
+    from_ns BIGINT NOT NULL,
+    to_ns BIGINT NOT NULL,
+    advised_ns BIGINT NOT NULL,
+    PRIMARY KEY (rank)
+)
+"""
+
 _ADD_SETTINGS = """
 ALTER TABLE rates RENAME TO rates_1;
 CREATE TABLE rates (

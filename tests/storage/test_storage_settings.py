@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from farebox.events import (
+    ADVICE,
     ALERTS,
     API_KEYS,
     BUDGET_STATES,
@@ -25,6 +26,7 @@ from farebox.events import (
     SOURCE_STATES,
     TEAM_RENAMES,
     TENANTS,
+    Advice,
     Alert,
     ApiKey,
     Budget,
@@ -63,6 +65,7 @@ ROWS = {
     CLOSINGS: Closing("2026-09", "UTC", 600, 700, 1, 800, "00", '{"lines": []}', None, None),
     ALERTS: Alert("idle", "vllm-ü", 5, None, "idle for ü"),
     CHANGES: Change(5, "rates", "any", 0, '{"a": 1}', None, "a slip"),
+    ADVICE: Advice(1, "mode", "ü", "e", "l", "c", "farebox whatif", None, None, 7, 0, 600, 700),
 }
 
 
