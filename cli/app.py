@@ -35,6 +35,7 @@ from .step import step
 from .teams import teams
 from .tenants import tenants
 from .top import top
+from .whatif import whatif
 
 INTERRUPTED = 130
 
@@ -95,6 +96,7 @@ COMMANDS = (
     top,
     report,
     explain,
+    whatif,
     query,
     export,
     gpu,

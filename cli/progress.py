@@ -10,11 +10,11 @@ import click
 
 
 class Progress:
-    """Shows how many of `total` requests are done; silent when standard error is no terminal."""
+    """Shows how much of `total`, of what `label` says, is done; silent when standard error is no terminal."""
 
-    def __init__(self, total: int) -> None:
+    def __init__(self, total: int, label: str = "riding") -> None:
         self._bar = click.progressbar(
-            length=total, label="riding", file=sys.stderr, show_pos=True, hidden=not sys.stderr.isatty()
+            length=total, label=label, file=sys.stderr, show_pos=True, hidden=not sys.stderr.isatty()
         )
         self._done = 0
 
@@ -26,6 +26,11 @@ class Progress:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._bar.__exit__(kind, error, trace)
+
+    @property
+    def done(self) -> int:
+        """Requests done so far."""
+        return self._done
 
     def at(self, done: int) -> None:
         """Move the bar to `done` requests."""

@@ -19,8 +19,7 @@ from .tables import SegmentTables
 
 if TYPE_CHECKING:
     from ..engine.jump.log import Segment
-    from ..storage.store import Store
-    from ..storage.stream import ArchiveStream
+    from .keeper import BatchStream, Keeper
 
 SEGMENT_STEPS = 65_536
 
@@ -39,7 +38,7 @@ class BulkRecorder:
     `told` counts the requests so far, recorded before or not.
     """
 
-    def __init__(self, config: EngineConfig, first: Arrival, rest: Iterable[Arrival], store: Store) -> None:
+    def __init__(self, config: EngineConfig, first: Arrival, rest: Iterable[Arrival], store: Keeper) -> None:
         self.told = 0
         self._config = config
         self._engine = jump_engine(config, first, rest)
@@ -52,7 +51,7 @@ class BulkRecorder:
             self._recorded = next(run for run in store.runs() if run[:2] == self._run[:2])
         self._books = Bookkeeper(self._run, self._progress.covered_ns, self._progress.steps)
 
-    def record(self, stream: ArchiveStream, shield: Shield, on_tick: Callable[[], None]) -> bool:
+    def record(self, stream: BatchStream, shield: Shield, on_tick: Callable[[], None]) -> bool:
         """Run to the end, or to an interrupt: then false, and what happened until then is recorded."""
         try:
             while self._advance(stream, shield):
@@ -64,7 +63,7 @@ class BulkRecorder:
             self._end(stream)
         return finished
 
-    def _advance(self, stream: ArchiveStream, shield: Shield) -> bool:
+    def _advance(self, stream: BatchStream, shield: Shield) -> bool:
         with shield:
             segment = self._engine.segment(SEGMENT_STEPS)
             if segment is None:
@@ -72,7 +71,7 @@ class BulkRecorder:
             self._tell(segment, stream)
         return True
 
-    def _tell(self, segment: Segment, stream: ArchiveStream) -> None:
+    def _tell(self, segment: Segment, stream: BatchStream) -> None:
         tables = SegmentTables(self._config, self._speller.spell(segment))
         told_before, self.told = self.told, self.told + tables.requests.num_rows
         self._run = self._run._replace(heartbeat_ns=segment.now_ns)
@@ -92,7 +91,7 @@ class BulkRecorder:
         run = self._run._replace(heartbeat_ns=self._books.covered_ns)
         stream.append(Batch(run, steps, shares, requests, ledger, self._progress))
 
-    def _end(self, stream: ArchiveStream) -> None:
+    def _end(self, stream: BatchStream) -> None:
         """Record that the run ended with the last thing told, unless the store knows of more."""
         run = self._run._replace(ended_ns=self._run.heartbeat_ns)
         if self._recorded is None or self._recorded.wall_end_ns < run.heartbeat_ns or not self._recorded.ended_ns:

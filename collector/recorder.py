@@ -31,8 +31,7 @@ from .backlog import Backlog
 from .expand import expand
 
 if TYPE_CHECKING:
-    from ..storage.store import Store
-    from ..storage.stream import ArchiveStream
+    from .keeper import BatchStream, Keeper
 
 HOT_FLUSH_S, BULK_FLUSH_S = 0.45, 0.7
 """What is older is in the store: with the time that a flush takes, a crash loses less than a second."""
@@ -48,10 +47,10 @@ class Recorder:
 
     def __init__(
         self,
-        store: Store,
+        store: Keeper,
         *,
         bulk: bool,
-        stream: ArchiveStream | None = None,
+        stream: BatchStream | None = None,
         append: Callable[[Batch], None] | None = None,
     ) -> None:
         """Record into `store`; `bulk` writes straight into the archive (runs at full speed), by a `stream` if given.

@@ -41,13 +41,14 @@ def _fleet(top: Section) -> Fleet:
     tz, default = top.text("tz", "UTC"), top.text("default", "")
     with top.reading("tz"):
         zone_of(tz)
-    endpoints = tuple(_endpoint(section, tz) for section in top.sections("endpoint", "name"))
+    endpoints = tuple(read_endpoint(section, tz) for section in top.sections("endpoint", "name"))
     routes = tuple(_route(section) for section in top.sections("route"))
     top.refuse_others()
     return Fleet(endpoints, routes, default)
 
 
-def _endpoint(section: Section, tz: str) -> Endpoint:
+def read_endpoint(section: Section, tz: str) -> Endpoint:
+    """An `[[endpoint]]`; `tz` is the zone of its hours unless it has its own. FleetError names a wrong key."""
     name = section.text("name")
     if not name.isprintable() or not name.strip():
         section.fail("name", "it must be printable text")

@@ -1,0 +1,33 @@
+"""`farebox whatif --sweep`: a curve of one setting."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from .output import put, show
+from .progress import Progress
+
+if TYPE_CHECKING:
+    from ..planning.scenario import Scenario
+    from ..planning.traffic import Recorded
+
+
+def run_sweep(recorded: Recorded, scenario: Scenario, text: str, form: str, output: Path | None) -> None:
+    """Sweep and write the curve; after an interruption what is done, and exit code 130."""
+    from ..planning.sweep import parse_sweep, sweep
+    from ..planning.sweep_text import render_sweep, sweep_html, sweep_json
+
+    key, values = parse_sweep(text)
+    with Progress(len(values) + 1, "replays") as progress:
+        found = sweep(recorded, scenario, key, values, progress.at)
+    if form == "json":
+        put(sweep_json(found), output)
+    elif form == "html":
+        put(sweep_html(found), output)
+    else:
+        show(lambda console: render_sweep(found, console), output)
+    if found.missing or found.baseline is None:
+        raise click.exceptions.Exit(130)

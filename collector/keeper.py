@@ -1,0 +1,39 @@
+"""What a recorder needs of whatever keeps its events: a store, or memory."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from ..events import Batch, Progress, Run
+
+
+class Keeper(Protocol):
+    """Keeps booked batches; `storage.Store` is one. Their meaning is that of its methods."""
+
+    def progress(self, engine_id: str, run_id: str) -> Progress | None:
+        """How much of a run is kept; None when nothing is."""
+        ...
+
+    def runs(self) -> list[Run]:
+        """Every run that is kept."""
+        ...
+
+    def append(self, batch: Batch) -> None:
+        """Keep a batch."""
+        ...
+
+    def append_archive(self, batch: Batch) -> None:
+        """Keep a batch of a run at full speed."""
+        ...
+
+
+class BatchStream(Protocol):
+    """Takes one run's batches; `storage.stream.ArchiveStream` is one."""
+
+    def append(self, batch: Batch) -> None:
+        """Take a batch."""
+        ...
+
+    def end(self, run: Run, progress: Progress) -> None:
+        """The run ended."""
+        ...

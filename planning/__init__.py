@@ -1,0 +1,1 @@
+"""Planning: recorded traffic through the embedded engine, as it was and changed."""

@@ -1,0 +1,145 @@
+"""A comparison as one HTML file that opens offline, in the look of the bills."""
+
+from __future__ import annotations
+
+from ..costing.figures import Figures
+from ..costing.html_charts import bar, safe, strip
+from ..costing.html_style import STYLE
+from ..costing.line import ACCOUNTS
+from .comparison import Comparison
+from .outcome import Outcome
+from .rows import PlanRow, Side, rows_of
+from .table import figures_of, headline, identities
+from .words import change_text, percent_text, price_text, wait_text
+
+_EXTRA = "h3 { margin: 1.2rem 0 .3rem; font-size: .9rem; font-weight: 500; color: var(--soft); } .strip { margin: 0; }"
+
+
+def to_html(comparison: Comparison) -> str:
+    """Both bills as bars, a row per tenant and side, how full the GPUs are, and how it was made. No script."""
+    figures = figures_of(comparison)
+    title = f"What if · {comparison.scenario.name or 'scenario'}"
+    verdict = comparison.problems()
+    right = "does not add up, see below" if verdict else "✓ both sides add up"
+    header = (
+        f'<header><div><h1>{safe(title)}</h1><p class="period">{safe(comparison.baseline.text())}</p></div>'
+        f'<div><p class="verdict{" bad" if verdict else ""}">{right}</p></div></header>'
+    )
+    sections = [
+        header,
+        f"<h2>{safe(headline(comparison))}</h2>",
+        _bars(comparison, figures),
+        _table(comparison, figures),
+        _usage(comparison),
+        "<footer>" + "".join(f"<p>{safe(t)}</p>" for t in (*comparison.notes(), *identities(comparison))) + "</footer>",
+    ]
+    return page(title, sections)
+
+
+def page(title: str, sections: list[str]) -> str:
+    """A whole HTML page of some sections."""
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{safe(title)}</title>\n<style>{STYLE}{_EXTRA}</style>\n</head>\n<body>\n"
+        + "\n".join(sections)
+        + "\n</body>\n</html>\n"
+    )
+
+
+def _bars(comparison: Comparison, figures: Figures) -> str:
+    """One bar per side, as long as its bill beside the dearer one."""
+    sides = [(name, _accounts(outcome, figures)) for name, outcome in _sides(comparison)]
+    most = max(sum(amounts.values()) for _, amounts in sides)
+    return "".join(_bar(name, amounts, most, figures) for name, amounts in sides)
+
+
+def _bar(name: str, amounts: dict[str, int], most: int, figures: Figures) -> str:
+    total = sum(amounts.values())
+    width = 100 * total / most if most else 0
+    return (
+        f"<h3>{name} · {figures.text(total)} {safe(figures.unit)}</h3>"
+        f'<div style="width:{width:.3f}%">{strip(amounts, figures.text)}</div>'
+    )
+
+
+def _sides(comparison: Comparison) -> tuple[tuple[str, Outcome], tuple[str, Outcome]]:
+    return ("before", comparison.before), ("after", comparison.after)
+
+
+def _accounts(outcome: Outcome, figures: Figures) -> dict[str, int]:
+    lines = {account: outcome.bill.account(account) for account in ACCOUNTS}
+    values = {
+        account: line.gpu_ns if figures.currency is None else line.amount_micro or 0 for account, line in lines.items()
+    }
+    return {account: value for account, value in values.items() if value}
+
+
+def _value(side: Side, figures: Figures) -> int | None:
+    return side.gpu_ns if figures.currency is None else side.amount_micro
+
+
+def _table(comparison: Comparison, figures: Figures) -> str:
+    rows = rows_of(comparison)
+    values = [_value(side, figures) or 0 for row in rows if row.kind == "tenant" for side in (row.before, row.after)]
+    unit = safe(comparison.before.bill.unit)
+    heads = [
+        "",
+        "requests",
+        safe(figures.unit),
+        f"{unit} / 1k",
+        "with idle",
+        "TTFT p50",
+        "p99",
+        "TPOT p50",
+        "p99",
+        "in SLO",
+    ]
+    head = '<th class="name"></th><th></th>' + "".join(f"<th>{name}</th>" for name in heads)
+    body = "".join(_row(row, figures, max(values, default=0)) for row in rows)
+    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _row(row: PlanRow, figures: Figures, most: int) -> str:
+    style = {"tenant": "tenant-row", "total": "total"}.get(row.kind, "other")
+    sides = ((row.name, "before", row.before), (_moved(row, figures), "after", row.after))
+    return "".join(
+        f'<tr class="{style}"><td class="name">{safe(name)}</td><td class="bar">'
+        f"{bar(row.kind, _value(side, figures) or 0, most) if row.kind == 'tenant' else ''}</td><td>{at}</td>"
+        f"{''.join(f'<td>{safe(cell)}</td>' for cell in _cells(side, figures))}</tr>"
+        for name, at, side in sides
+    )
+
+
+def _moved(row: PlanRow, figures: Figures) -> str:
+    return change_text(_value(row.before, figures), _value(row.after, figures))
+
+
+def _cells(side: Side, figures: Figures) -> list[str]:
+    value, waits = _value(side, figures), side.waits
+    amount = "no price" if value is None else figures.text(value)
+    if waits is None:
+        return ["", amount, *[""] * 7]
+    places = 3 if figures.currency is None else 6
+    quantiles = [(each and each.p50_ns, each and each.p99_ns) for each in (waits.ttft, waits.tpot)]
+    return [
+        f"{side.requests or 0:,}",
+        amount,
+        price_text(side.per_1k, places),
+        price_text(side.per_1k_loaded, places),
+        *(wait_text(ns) for pair in quantiles for ns in pair),
+        percent_text(waits.within),
+    ]
+
+
+def _usage(comparison: Comparison) -> str:
+    cards: list[str] = []
+    for name, outcome in _sides(comparison):
+        usage = outcome.usage
+        for what, part in (
+            ("without a step", usage.no_step),
+            ("empty seats in steps", usage.empty_seats),
+            ("compute idle in steps", usage.compute_idle),
+        ):
+            cards.append(f'<div class="card"><b>{percent_text(part)}</b><span>{name}: {what}</span></div>')
+    return f'<h2>Idle, three ways</h2><div class="cards">{"".join(cards)}</div>'

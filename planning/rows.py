@@ -1,0 +1,71 @@
+"""The rows of a comparison, the same for table, JSON and HTML."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import NamedTuple
+
+from ..costing.line import ACCOUNTS, Line
+from .comparison import Comparison
+from .outcome import Outcome, Waits
+
+
+class Side(NamedTuple):
+    """A row on one side. Null where there is nothing: no rate, no token, no such line."""
+
+    requests: int | None
+    gpu_ns: int | None
+    amount_micro: int | None
+    per_1k: Decimal | None
+    """Per 1000 tokens of busy time; GPU-ms without a rate."""
+    per_1k_loaded: Decimal | None
+    """The same with its part of idle time."""
+    waits: Waits | None
+    """Null for what nobody waits for."""
+
+
+class PlanRow(NamedTuple):
+    """A tenant, another account, or the total, before and after."""
+
+    kind: str
+    """tenant, total, or the account."""
+    name: str
+    before: Side
+    after: Side
+
+
+def rows_of(comparison: Comparison) -> list[PlanRow]:
+    """Tenants by what they cost before, then the other accounts, the total last."""
+    tenants = [
+        PlanRow("tenant", name, _side(before.line, before.waits), _side(after.line, after.waits))
+        for name, (before, after) in comparison.tenants.items()
+    ]
+    tenants.sort(key=lambda row: (-(row.before.gpu_ns or 0), row.name))
+    others = [
+        PlanRow(
+            account,
+            account,
+            _side(_account(comparison.before, account), None),
+            _side(_account(comparison.after, account), None),
+        )
+        for account in ACCOUNTS[1:]
+    ]
+    shown = [row for row in others if row.before.gpu_ns or row.after.gpu_ns or row.kind == "idle"]
+    waits = comparison.waits
+    total = PlanRow("total", "total", _total(comparison.before, waits[0]), _total(comparison.after, waits[1]))
+    return [*tenants, *shown, total]
+
+
+def _account(outcome: Outcome, account: str) -> Line:
+    return outcome.bill.account(account)
+
+
+def _side(line: Line | None, waits: Waits | None) -> Side:
+    if line is None:
+        return Side(0, 0, None, None, None, waits)
+    return Side(line.requests, line.gpu_ns, line.amount_micro, line.per_1k, line.per_1k_loaded, waits)
+
+
+def _total(outcome: Outcome, waits: Waits) -> Side:
+    total, tenants = outcome.bill.total, outcome.bill.tenants
+    return Side(total.requests, total.gpu_ns, total.amount_micro, tenants.per_1k, tenants.per_1k_loaded, waits)

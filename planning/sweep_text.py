@@ -1,0 +1,170 @@
+"""A sweep for people and programs: a table with the knee and the rise, JSON, a chart."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from ..costing.figures import Figures
+from ..costing.html_charts import HEIGHT, LEFT, WIDTH, safe
+from .html import page
+from .sweep import Point, Sweep
+from .words import percent_text, wait_text
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_TOP, _BOTTOM = 20, 40
+_EXTRA = (
+    "<style>circle { fill: var(--tenant); } polyline { fill: none; stroke: var(--tenant); stroke-width: 2; }</style>"
+)
+
+
+def render_sweep(sweep: Sweep, console: Console) -> None:
+    """Print the curve as a table, with what marks the knee and the rise."""
+    from rich.table import Table
+    from rich.text import Text
+
+    console.print(Text(baseline_text(sweep), style="dim"), soft_wrap=True)
+    figures = _figures(sweep)
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for head in (
+        sweep.key,
+        f"busy {figures.unit}",
+        f"up {figures.unit}",
+        "TTFT p50",
+        "p99",
+        "TPOT p99",
+        "seats",
+        "preempted",
+    ):
+        table.add_column(head, justify="right")
+    table.add_column("")
+    for at, point in enumerate(sweep.points):
+        table.add_row(*_cells(point, figures), mark(sweep, at))
+    console.print(table)
+    if sweep.missing:
+        console.print(Text(f"interrupted: {', '.join(sweep.missing)} not done"), soft_wrap=True)
+
+
+def baseline_text(sweep: Sweep) -> str:
+    """The line above the curve."""
+    return "baseline: interrupted before it was replayed" if sweep.baseline is None else sweep.baseline.text()
+
+
+def mark(sweep: Sweep, at: int) -> str:
+    """What is remarkable about a point."""
+    marks = [
+        "knee: more saves little" if at == sweep.knee else "",
+        "cheapest" if at == sweep.cheapest else "",
+        "dearer again: preempted work is done twice" if at == sweep.rises else "",
+    ]
+    return ", ".join(filter(None, marks))
+
+
+def _figures(sweep: Sweep) -> Figures:
+    return Figures.for_total(sweep.currency, max((point.cost for point in sweep.points), default=0))
+
+
+def _cells(point: Point, figures: Figures) -> list[str]:
+    ttft, tpot = point.waits.ttft, point.waits.tpot
+    priced = figures.currency is not None
+    total = point.total_micro if priced else point.wall_gpu_ns
+    return [
+        point.value,
+        figures.text(point.cost),
+        "–" if total is None else figures.text(total),
+        wait_text(None if ttft is None else ttft.p50_ns),
+        wait_text(None if ttft is None else ttft.p99_ns),
+        wait_text(None if tpot is None else tpot.p99_ns),
+        percent_text(point.occupancy),
+        f"{point.preemptions:,}",
+    ]
+
+
+def sweep_json(sweep: Sweep) -> str:
+    """Everything that the table shows, unrounded."""
+    points = [
+        point._asdict()
+        | {
+            "waits": point.waits._asdict()
+            | {k: None if (q := getattr(point.waits, k)) is None else asdict(q) for k in ("ttft", "tpot")}
+        }
+        for point in sweep.points
+    ]
+    names = {name: None if at is None else sweep.points[at].value for name, at in _marks(sweep).items()}
+    whole = {
+        "baseline": None if sweep.baseline is None else asdict(sweep.baseline) | {"text": sweep.baseline.text()},
+        "key": sweep.key,
+        "currency": sweep.currency,
+        "points": points,
+        **names,
+        "missing": list(sweep.missing),
+    }
+    return json.dumps(whole, indent=2) + "\n"
+
+
+def _marks(sweep: Sweep) -> dict[str, int | None]:
+    return {"knee": sweep.knee, "cheapest": sweep.cheapest, "rises": sweep.rises}
+
+
+def sweep_html(sweep: Sweep) -> str:
+    """The curve of cost against p99 TTFT as a self-contained page."""
+    figures = _figures(sweep)
+    heads = "".join(
+        f"<th>{safe(head)}</th>"
+        for head in (
+            sweep.key,
+            f"busy {figures.unit}",
+            f"up {figures.unit}",
+            "TTFT p50",
+            "p99",
+            "TPOT p99",
+            "seats",
+            "preempted",
+            "",
+        )
+    )
+    rows = "".join(
+        "<tr>" + "".join(f"<td>{safe(cell)}</td>" for cell in (*_cells(point, figures), mark(sweep, at))) + "</tr>"
+        for at, point in enumerate(sweep.points)
+    )
+    title = f"Sweep of {sweep.key}"
+    sections = [
+        f'{_EXTRA}<header><div><h1>{safe(title)}</h1><p class="period">{safe(baseline_text(sweep))}</p></div></header>',
+        f"<h2>Busy cost ({safe(figures.unit)}) against p99 TTFT</h2>{_chart(sweep, figures)}",
+        f'<div class="scroll"><table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>',
+    ]
+    return page(title, sections)
+
+
+def _chart(sweep: Sweep, figures: Figures) -> str:
+    """Cost upwards, p99 TTFT to the right, both from 0."""
+    known = [(at, point, point.waits.ttft.p99_ns) for at, point in enumerate(sweep.points) if point.waits.ttft]
+    if not known:
+        return ""
+    longest, dearest = max(ns for _, _, ns in known), max(point.cost for _, point, _ in known) or 1
+    places = [
+        (
+            LEFT + ns / longest * (WIDTH - LEFT - 120),
+            HEIGHT - _BOTTOM - point.cost / dearest * (HEIGHT - _BOTTOM - _TOP),
+            f"{point.value} {mark(sweep, at).partition(':')[0]}".strip(),
+            f"{point.value}: {figures.text(point.cost)} {figures.unit}, p99 TTFT {wait_text(ns)}",
+        )
+        for at, point, ns in known
+    ]
+    line = " ".join(f"{x:.1f},{y:.1f}" for x, y, _, _ in places)
+    dots = "".join(
+        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4"><title>{safe(title)}</title></circle>'
+        f'<text x="{x + 7:.1f}" y="{y - 5:.1f}">{safe(name)}</text>'
+        for x, y, name, title in places
+    )
+    floor = HEIGHT - _BOTTOM
+    axes = (
+        f'<line x1="{LEFT}" x2="{WIDTH}" y1="{floor}" y2="{floor}"/><line x1="{LEFT}" x2="{LEFT}" y1="0" y2="{floor}"/>'
+        f'<text x="{WIDTH}" y="{HEIGHT - 8}" text-anchor="end">p99 TTFT, up to {wait_text(longest)}</text>'
+        f'<text x="{LEFT - 6}" y="{_TOP}" text-anchor="end">{safe(figures.text(dearest))}</text>'
+    )
+    box = f'viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="cost against p99 TTFT"'
+    return f'<svg {box}>{axes}<polyline points="{line}"/>{dots}</svg>'
