@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ..costing.line import Line
+from ..costing.rating import half_even
 from .baseline import Baseline, baseline_of
 from .live import as_it_was, under
 from .outcome import Outcome, Waits
@@ -80,11 +81,11 @@ class Comparison:
     @property
     def is_whole(self) -> bool:
         """Whether all time of both sides has a rate: else a difference would compare unlike things."""
-        return self.before.is_whole and self.after.is_whole
+        return self.before.is_whole and self.after.is_whole and self.before.bill.currency == self.after.bill.currency
 
     def monthly(self, amount: int) -> int:
         """An amount of the recorded time as one of a month of 730 hours."""
-        return round_half_even(amount * MONTH_NS, max(self.recorded.to_ns - self.recorded.from_ns, 1))
+        return per_month(amount, self.recorded)
 
     def notes(self) -> list[str]:
         """What a reader must know to trust the figures, in sentences."""
@@ -108,10 +109,9 @@ class Comparison:
         return TenantSide(outcome.line(tenant), outcome.waits(tenant, self.scenario.slos))
 
 
-def round_half_even(amount: int, whole: int) -> int:
-    """Quotient of integers, rounded half to even."""
-    quotient, rest = divmod(amount, whole)
-    return quotient + (2 * rest > whole or (2 * rest == whole and quotient % 2 == 1))
+def per_month(amount: int, recorded: Recorded) -> int:
+    """An amount of the recorded time as one of a month of 730 hours, rounded half to even."""
+    return half_even(amount * MONTH_NS, max(recorded.to_ns - recorded.from_ns, 1))
 
 
 def compare(

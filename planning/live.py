@@ -20,7 +20,7 @@ from .replay import OnTick, refuse, replay_endpoints, replay_engine
 from .rule import ruled
 from .scenario import Scenario
 from .tally import Lived
-from .traffic import Recorded, RecordedRun
+from .traffic import Recorded, RecordedRun, groups_of
 
 _PRICED_FROM_NS = 0
 
@@ -37,12 +37,10 @@ def under(recorded: Recorded, scenario: Scenario, on_tick: OnTick | None = None)
     if scenario.fleet is not None:
         return _by_fleet(recorded, scenario, scenario.fleet, on_tick)
     asked, led = _asked(recorded, scenario)
-    lived, types = _engines(recorded, scenario.change, asked, on_tick)
+    lived, own = _engines(recorded, scenario, asked, on_tick)
     for endpoint in scenario.endpoints:
         lived += replay_endpoints(Fleet((endpoint,)), led[endpoint.name], on_tick)
-    prices = _prices(scenario.endpoints)
-    if scenario.change.price is not None:
-        prices |= dict.fromkeys(types, _Price(scenario.change.price, _currency(recorded.rates)))
+    prices = _prices(scenario.endpoints) | own
     return Outcome(tuple(lived), rates_under(recorded, prices, [each.run for each in lived]))
 
 
@@ -84,16 +82,42 @@ def _told_apart(led: dict[str, list[Arrival]]) -> dict[str, list[Arrival]]:
     return led
 
 
-def _engines(recorded: Recorded, change: Change, asked: Asked, on_tick: OnTick | None) -> tuple[list[Lived], set[str]]:
-    """The recorded engines under a change, and their names. One that nobody asks any more is not started."""
-    runs = [run for run in recorded.runs if asked[run.key] or not run.arrivals]
-    if change.scaling:
-        return _scaled(runs, change, asked, on_tick)
+class _Price(NamedTuple):
+    per_gpu_hour: Decimal
+    currency: str
+
+
+class _Lived(NamedTuple):
+    """Recorded engines under a scenario, and what some of them cost, by name."""
+
+    lived: list[Lived]
+    prices: dict[str, _Price]
+
+
+def _engines(recorded: Recorded, scenario: Scenario, asked: Asked, on_tick: OnTick | None) -> _Lived:
+    """The recorded engines, changed. One that nobody asks any more is not started."""
+    found = _Lived([], {})
+    for name, runs in groups_of(recorded.runs).items():
+        alike, change = [run for run in runs if asked[run.key] or not run.arrivals], scenario.change_of(name)
+        if not alike:
+            continue
+        engines = (
+            _scaled(name, alike, change, asked, on_tick) if change.scaling else _again(alike, change, asked, on_tick)
+        )
+        found.lived.extend(engines)
+        if change.price is not None:
+            price = _Price(change.price, _currency(recorded.rates))
+            found.prices.update((each.run.engine_id, price) for each in engines)
+    return found
+
+
+def _again(runs: Sequence[RecordedRun], change: Change, asked: Asked, on_tick: OnTick | None) -> list[Lived]:
+    """Every run by itself, with the requests that it had."""
     lived: list[Lived] = []
     for run in runs:
         config = _renamed(change.apply(run.config), run.config)
         lived.append(_run_again(run, config, asked[run.key], change.load_ns(config, run.run.load_ns), on_tick))
-    return lived, {run.run.engine_id for run in runs}
+    return lived
 
 
 def _renamed(config: EngineConfig, before: EngineConfig) -> EngineConfig:
@@ -105,31 +129,12 @@ def _renamed(config: EngineConfig, before: EngineConfig) -> EngineConfig:
 
 
 def _scaled(
-    runs: Sequence[RecordedRun], change: Change, asked: Asked, on_tick: OnTick | None
-) -> tuple[list[Lived], set[str]]:
+    name: str, alike: Sequence[RecordedRun], change: Change, asked: Asked, on_tick: OnTick | None
+) -> list[Lived]:
     """Recorded engines that are alike as the replicas of one endpoint, with other hours or another number."""
-    lived: list[Lived] = []
-    names: set[str] = set()
-    for name, alike in groups_of(runs).items():
-        arrivals = sorted((a for run in alike for a in asked[run.key]), key=lambda arrival: arrival.arrived_ns)
-        arrivals = _told_apart({name: arrivals})[name]
-        endpoint = _endpoint(name, alike, change)
-        lived += replay_endpoints(Fleet((endpoint,)), arrivals, on_tick)
-        names |= {endpoint.engine_id(number) for number in range(endpoint.replicas)}
-    return lived, names
-
-
-def groups_of(runs: Iterable[RecordedRun]) -> dict[str, list[RecordedRun]]:
-    """Runs of engines that are alike but for their numbers, by name of their endpoint: chat-0 and chat-1 are chat."""
-    found: defaultdict[tuple[Any, str], list[RecordedRun]] = defaultdict(list)
-    for run in runs:
-        head, dash, tail = run.run.engine_id.rpartition("-")
-        stem = head if dash and tail.isdigit() else run.run.engine_id
-        found[replace(run.config, engine_id=stem, run_id="", gpu_uuids=()), stem].append(run)
-    names: dict[str, list[RecordedRun]] = {}
-    for (_, stem), alike in found.items():
-        names[stem if stem not in names else f"{stem}'{len(names)}"] = alike
-    return names
+    arrivals = sorted((a for run in alike for a in asked[run.key]), key=lambda arrival: arrival.arrived_ns)
+    endpoint = _endpoint(name, alike, change)
+    return replay_endpoints(Fleet((endpoint,)), _told_apart({name: arrivals})[name], on_tick)
 
 
 def _endpoint(name: str, alike: Sequence[RecordedRun], change: Change) -> Endpoint:
@@ -154,11 +159,6 @@ def _by_fleet(recorded: Recorded, scenario: Scenario, fleet: Fleet, on_tick: OnT
     return Outcome(tuple(lived), rates_under(recorded, _prices(fleet.endpoints), runs))
 
 
-class _Price(NamedTuple):
-    per_gpu_hour: Decimal
-    currency: str
-
-
 def _prices(endpoints: Sequence[Endpoint]) -> dict[str, _Price]:
     """Prices of engines whose endpoint has one."""
     return {
@@ -179,7 +179,7 @@ def rates_under(recorded: Recorded, prices: dict[str, _Price], runs: Iterable[Ru
     """
     known = {run.run.gpu_type for run in recorded.runs}
     used = list(runs)
-    priced = {run.engine_id: prices[_plain_name(run.engine_id)] for run in used if _plain_name(run.engine_id) in prices}
+    priced = {run.engine_id: prices[run.engine_id] for run in used if run.engine_id in prices}
     rates = [rate for rate in recorded.rates if not (rate.scope == "engine" and rate.name in priced)]
     if any(run.gpu_type not in known and run.engine_id not in priced for run in used):
         rates = list(_narrowed(rates, known))
@@ -188,11 +188,6 @@ def rates_under(recorded: Recorded, prices: dict[str, _Price], runs: Iterable[Ru
         for engine_id, price in priced.items()
     ]
     return (*rates, *own)
-
-
-def _plain_name(engine_id: str) -> str:
-    """The name of an engine without the GPU that it was moved to."""
-    return engine_id.partition(" (")[0]
 
 
 def _narrowed(rates: Sequence[Rate], known: Iterable[str]) -> Iterable[Rate]:

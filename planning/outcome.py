@@ -152,8 +152,9 @@ class Outcome:
 
 
 def _has_first(requests: pa.Table) -> Bools:
-    column: Any = requests.column("first_token_ns").is_valid()
-    return column.to_numpy()
+    column: Any = requests.column("first_token_ns")
+    known: Bools = column.is_valid().to_numpy()
+    return known
 
 
 def _within(requests: pa.Table, tenant: str | None, slos: Sequence[Slo]) -> float | None:

@@ -36,8 +36,9 @@ class PlanRow(NamedTuple):
 
 def rows_of(comparison: Comparison) -> list[PlanRow]:
     """Tenants by what they cost before, then the other accounts, the total last."""
+    alike = comparison.before.bill.unit == comparison.after.bill.unit
     tenants = [
-        PlanRow("tenant", name, _side(before.line, before.waits), _side(after.line, after.waits))
+        PlanRow("tenant", name, _side(before.line, before.waits), _side(after.line, after.waits, alike=alike))
         for name, (before, after) in comparison.tenants.items()
     ]
     tenants.sort(key=lambda row: (-(row.before.gpu_ns or 0), row.name))
@@ -52,7 +53,9 @@ def rows_of(comparison: Comparison) -> list[PlanRow]:
     ]
     shown = [row for row in others if row.before.gpu_ns or row.after.gpu_ns or row.kind == "idle"]
     waits = comparison.waits
-    total = PlanRow("total", "total", _total(comparison.before, waits[0]), _total(comparison.after, waits[1]))
+    total = PlanRow(
+        "total", "total", _total(comparison.before, waits[0]), _total(comparison.after, waits[1], alike=alike)
+    )
     return [*tenants, *shown, total]
 
 
@@ -60,12 +63,15 @@ def _account(outcome: Outcome, account: str) -> Line:
     return outcome.bill.account(account)
 
 
-def _side(line: Line | None, waits: Waits | None) -> Side:
+def _side(line: Line | None, waits: Waits | None, *, alike: bool = True) -> Side:
+    """A line's figures; its prices only where both sides have them in one unit (`alike`)."""
     if line is None:
         return Side(0, 0, None, None, None, waits)
-    return Side(line.requests, line.gpu_ns, line.amount_micro, line.per_1k, line.per_1k_loaded, waits)
+    prices = (line.per_1k, line.per_1k_loaded) if alike else (None, None)
+    return Side(line.requests, line.gpu_ns, line.amount_micro, *prices, waits)
 
 
-def _total(outcome: Outcome, waits: Waits) -> Side:
+def _total(outcome: Outcome, waits: Waits, *, alike: bool = True) -> Side:
     total, tenants = outcome.bill.total, outcome.bill.tenants
-    return Side(total.requests, total.gpu_ns, total.amount_micro, tenants.per_1k, tenants.per_1k_loaded, waits)
+    prices = (tenants.per_1k, tenants.per_1k_loaded) if alike else (None, None)
+    return Side(total.requests, total.gpu_ns, total.amount_micro, *prices, waits)

@@ -16,7 +16,7 @@ from .change import Change, typed
 from .errors import PlanError
 from .rule import Rule
 from .slo import Slo, duration_ns
-from .traffic import Recorded
+from .traffic import Recorded, groups_of
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,9 @@ class Scenario:
     """
 
     change: Change = field(default_factory=Change)
+    """Of all recorded engines."""
+    targeted: tuple[tuple[str, Change], ...] = ()
+    """Of the recorded engines of one endpoint, by its name, on top of that."""
     rules: tuple[Rule, ...] = ()
     endpoints: tuple[Endpoint, ...] = ()
     fleet: Fleet | None = None
@@ -36,7 +39,17 @@ class Scenario:
     @property
     def is_empty(self) -> bool:
         """Whether it changes nothing."""
-        return self.change.is_empty and not self.rules and not self.endpoints and self.fleet is None
+        return self.leaves_engines and not self.rules and not self.endpoints and self.fleet is None
+
+    @property
+    def leaves_engines(self) -> bool:
+        """Whether recorded engines stay as they were."""
+        return self.change.is_empty and all(change.is_empty for _, change in self.targeted)
+
+    def change_of(self, name: str) -> Change:
+        """What changes of the recorded engines of an endpoint."""
+        own = [change for target, change in self.targeted if target == name]
+        return self.change if not own else merged_change(self.change, own[0])
 
     def check(self, recorded: Recorded) -> None:
         """Raise PlanError for what cannot be meant: tenants and endpoints that do not exist, or that nobody reaches."""
@@ -47,23 +60,31 @@ class Scenario:
             if not any(slo.binds(tenant) for tenant in recorded.tenants):
                 raise PlanError(_no_tenant(slo.tenant, recorded))
         if self.fleet is not None:
-            if self.endpoints or not self.change.is_empty or any(rule.endpoint for rule in self.rules):
+            if self.endpoints or not self.leaves_engines or any(rule.endpoint for rule in self.rules):
                 raise PlanError("a fleet takes the place of all recorded engines: change it in its own file")
             return
-        names = [endpoint.name for endpoint in self.endpoints]
-        led = {rule.endpoint for rule in self.rules if rule.endpoint}
-        for name in sorted(led - set(names)):
-            known = f"there are: {', '.join(names)}" if names else "describe it with --endpoint NAME:gpu=…,model=…"
-            raise PlanError(f'there is no endpoint "{name}"; {known}')
-        for name in names:
-            if name not in led:
-                raise PlanError(
-                    f'endpoint "{name}" gets no requests: lead some to it with --route CONDITION:endpoint={name}'
-                )
-        taken = {run.run.engine_id for run in recorded.runs} | {run.run.host for run in recorded.runs}
-        for endpoint in self.endpoints:
-            if {endpoint.name, *(endpoint.engine_id(n) for n in range(endpoint.replicas))} & taken:
-                raise PlanError(f'endpoint "{endpoint.name}" has the name of a recorded engine or host; choose another')
+        known = groups_of(recorded.runs)
+        for target, _ in self.targeted:
+            if target not in known:
+                raise PlanError(f'--set: there is no recorded endpoint "{target}"; there are: {", ".join(known)}')
+        _check_endpoints(self.endpoints, {rule.endpoint for rule in self.rules if rule.endpoint}, recorded)
+
+
+def _check_endpoints(endpoints: Sequence[Endpoint], led: set[str], recorded: Recorded) -> None:
+    """Routes lead to endpoints that are described, and every one of these gets requests under a name of its own."""
+    names = [endpoint.name for endpoint in endpoints]
+    for name in sorted(led - set(names)):
+        others = f"there are: {', '.join(names)}" if names else "describe it with --endpoint NAME:gpu=…,model=…"
+        raise PlanError(f'there is no endpoint "{name}"; {others}')
+    taken = {run.run.engine_id for run in recorded.runs} | {run.run.host for run in recorded.runs}
+    for endpoint in endpoints:
+        name = endpoint.name
+        if name not in led:
+            raise PlanError(
+                f'endpoint "{name}" gets no requests: lead some to it with --route CONDITION:endpoint={name}'
+            )
+        if {name, *(endpoint.engine_id(number) for number in range(endpoint.replicas))} & taken:
+            raise PlanError(f'endpoint "{name}" has the name of a recorded engine or host; choose another')
 
 
 def _refuse_rule(rule: Rule, recorded: Recorded) -> None:
@@ -93,15 +114,29 @@ def parse_scenario(
 ) -> Scenario:
     """The scenario of a file, with what the command line says on top; PlanError or FleetError names what is wrong."""
     base = Scenario() if file is None else read_scenario(file)
-    change = merged_change(base.change, change_of(settings)) if settings else base.change
+    everywhere = [text for text in settings if not _target(text)]
+    change = merged_change(base.change, change_of(everywhere)) if everywhere else base.change
     return Scenario(
         change,
+        (*_targeted(settings), *base.targeted),
         (*(Rule.parse(text) for text in routes), *base.rules),
         (*base.endpoints, *(_endpoint(text) for text in endpoints)),
         base.fleet if fleet is None else Fleet.from_toml(fleet),
         (*(Slo.parse(text) for text in slos), *base.slos),
         base.name,
     )
+
+
+def _target(text: str) -> str:
+    """Whose setting it is, in `chat:max_num_seqs=64`; empty: everybody's."""
+    return text.partition("=")[0].rpartition(":")[0].strip()
+
+
+def _targeted(settings: Sequence[str]) -> Iterable[tuple[str, Change]]:
+    targets = [_target(text) for text in settings]
+    for target in dict.fromkeys(targets):
+        if target:
+            yield target, change_of(text.removeprefix(f"{target}:") for text in settings if _target(text) == target)
 
 
 def change_of(settings: Iterable[str]) -> Change:
@@ -164,6 +199,7 @@ def _scenario(top: Section, path: Path) -> Scenario:
     section.refuse_others()
     scenario = Scenario(
         change,
+        tuple(_change_of_engine(each) for each in top.sections("engine", "name")),
         tuple(Rule.read(each) for each in top.sections("route")),
         tuple(read_endpoint(each, tz) for each in top.sections("endpoint", "name")),
         Fleet.from_toml(path.parent / fleet) if fleet else None,
@@ -172,6 +208,13 @@ def _scenario(top: Section, path: Path) -> Scenario:
     )
     top.refuse_others()
     return scenario
+
+
+def _change_of_engine(section: Section) -> tuple[str, Change]:
+    """An `[[engine]]`: the settings of the recorded engines of the endpoint that it names."""
+    name, change = section.text("name"), Change.read(section)
+    section.refuse_others()
+    return name, change
 
 
 def _slo(section: Section) -> Slo:

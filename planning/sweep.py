@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
-from multiprocessing import get_context
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from ..storage.store import open_store
 from .baseline import Baseline, baseline_of
 from .change import ALIASES
 from .errors import PlanError
-from .live import as_it_was, under
 from .outcome import Outcome, Waits
+from .pool import live_all
 from .scenario import Scenario, change_of, merged_change
 from .slo import Slo
-from .traffic import Recorded, read_recorded
-
-if TYPE_CHECKING:
-    from ..costing.periods import Period
+from .traffic import Recorded
 
 KNEE_LEAST = 3
 """A curve of fewer points has no knee."""
@@ -122,32 +115,23 @@ def sweep(
         for run in recorded.runs:
             at.change.apply(run.config)
     own = _recorded_value(recorded, scenario, key, values)
-    jobs: list[str | None] = [None, *(value for value in values if value != own)]
-    done: dict[str | None, _Done] = {}
-    workers = min(_cores(), len(jobs))
-    pool = ProcessPoolExecutor(workers, get_context("spawn"), _begin, (recorded.store, recorded.window, scenario, key))
-    try:
-        futures: dict[Future[_Done], str | None] = {pool.submit(_replay, job): job for job in jobs}
-        for future in as_completed(futures):
-            done[futures[future]] = future.result()
-            on_done(len(done))
-    except KeyboardInterrupt:
-        for process in list(pool._processes.values()):  # pyright: ignore[reportPrivateUsage] -- there is no other way to end them
-            process.terminate()
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
-    if own is not None and None in done:
-        done[own] = _Done(done[None].point._replace(value=own), None)
-    points = tuple(done[value].point for value in values if value in done)
-    baseline = done[None].baseline if None in done else None
+    asked = [value for value in values if value != own]
+    scenarios = [Scenario(slos=scenario.slos), *(scenario_at(scenario, key, value) for value in asked)]
+    done = live_all(recorded, scenarios, _keep, on_done)
+    baseline = done.get(0)
+    found = {value: done[number].point for number, value in enumerate(asked, start=1) if number in done}
+    if own is not None and baseline is not None:
+        found[own] = baseline.point
+    points = tuple(found[value]._replace(value=value) for value in values if value in found)
+    missing = tuple(value for value in values if value not in found)
     currency = next((each.currency for each in done.values()), None)
-    return Sweep(key, baseline, points, tuple(value for value in values if value not in done), currency)
+    return Sweep(key, None if baseline is None else baseline.baseline, points, missing, currency)
 
 
 class _Done(NamedTuple):
     point: Point
     baseline: Baseline | None
-    currency: str | None = None
+    currency: str | None
 
 
 def _recorded_value(recorded: Recorded, scenario: Scenario, key: str, values: Sequence[str]) -> str | None:
@@ -158,54 +142,24 @@ def _recorded_value(recorded: Recorded, scenario: Scenario, key: str, values: Se
     return next((value for value in values if had == {value}), None)
 
 
-def _cores() -> int:
-    """Processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-class _Work(NamedTuple):
-    recorded: Recorded
-    scenario: Scenario
-    key: str
-
-
-_work: list[_Work] = []
-"""What a worker process was given, once."""
-
-
-def _begin(store: Path, window: Period | None, scenario: Scenario, key: str) -> None:
-    """Read the traffic in a worker; interruptions are its parent's to handle."""
-    from ..storage.store import open_store
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    with open_store(store) as opened:
-        _work.append(_Work(read_recorded(opened, window), scenario, key))
-
-
-def _replay(value: str | None) -> _Done:
-    """One value in a worker; None: as it was."""
-    from ..storage.store import open_store
-
-    recorded, scenario, key = _work[0]
-    if value is not None:
-        outcome = under(recorded, scenario_at(scenario, key, value))
-        return _Done(point_of(value, outcome, scenario.slos), None, _currency(outcome))
-    outcome = as_it_was(recorded)
+def _keep(recorded: Recorded, scenario: Scenario, outcome: Outcome) -> _Done:
+    """What a sweep keeps of a replay; of the one as it was also how far it is from the recording."""
+    point = _point_of(outcome, scenario.slos)
+    if not scenario.is_empty:
+        return _Done(point, None, _currency(outcome))
     with open_store(recorded.store) as store:
-        baseline = baseline_of(store, recorded, outcome)
-    return _Done(point_of("", outcome, scenario.slos), baseline, _currency(outcome))
+        return _Done(point, baseline_of(store, recorded, outcome), _currency(outcome))
 
 
 def _currency(outcome: Outcome) -> str | None:
     return outcome.bill.currency if outcome.bill.is_priced else None
 
 
-def point_of(value: str, outcome: Outcome, slos: Sequence[Slo]) -> Point:
+def _point_of(outcome: Outcome, slos: Sequence[Slo]) -> Point:
     """What a value's replay comes to."""
     steps = outcome.steps
     return Point(
-        value,
+        "",
         outcome.busy_micro if outcome.is_whole else None,
         outcome.total_micro if outcome.is_whole else None,
         steps.busy_gpu_ns,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from statistics import median_low
@@ -216,6 +216,14 @@ def _arrival(row: Row, usual: int, config: EngineConfig) -> Arrival:
     )
 
 
-def merged(arrivals: Iterable[Arrival]) -> Iterator[Arrival]:
-    """Arrivals of several engines as one stream, in order of arrival."""
-    return iter(sorted(arrivals, key=lambda arrival: arrival.arrived_ns))
+def groups_of(runs: Iterable[RecordedRun]) -> dict[str, list[RecordedRun]]:
+    """Runs of engines that are alike but for their numbers, by name of their endpoint: chat-0 and chat-1 are chat."""
+    found: defaultdict[tuple[Any, str], list[RecordedRun]] = defaultdict(list)
+    for run in runs:
+        head, dash, tail = run.run.engine_id.rpartition("-")
+        stem = head if dash and tail.isdigit() else run.run.engine_id
+        found[replace(run.config, engine_id=stem, run_id="", gpu_uuids=()), stem].append(run)
+    names: dict[str, list[RecordedRun]] = {}
+    for (_, stem), alike in found.items():
+        names[stem if stem not in names else f"{stem}'{len(names)}"] = alike
+    return names
