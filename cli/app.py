@@ -10,6 +10,7 @@ import click
 
 from ..errors import FareboxError
 from ..version import __version__
+from .advise import advise
 from .archive import archive
 from .backup import backup
 from .budgets import budgets
@@ -97,6 +98,7 @@ COMMANDS = (
     report,
     explain,
     whatif,
+    advise,
     query,
     export,
     gpu,

@@ -130,7 +130,7 @@ class Outcome:
 
     def waits(self, tenant: str | None = None, slos: Sequence[Slo] = ()) -> Waits:
         """How long a tenant's requests took; None: everybody's."""
-        requests = self.requests if tenant is None else self.requests.filter(self._asked_by(tenant))
+        requests = self.requests if tenant is None else arrow.where(self.requests, self._asked_by(tenant))
         codes, reasons = arrow.coded(requests, "finish_reason")
         answered = np.array([reason in ("stop", "length") for reason in reasons], np.bool_)[codes]
         return Waits(
@@ -141,10 +141,10 @@ class Outcome:
             within=_within(requests, tenant, slos),
         )
 
-    def _asked_by(self, tenant: str) -> Any:
+    def _asked_by(self, tenant: str) -> Bools:
         codes, tenants = self._tenant_codes
         wanted = tenants.index(tenant) if tenant in tenants else -1
-        return pa.array(codes == wanted)
+        return codes == wanted
 
     @cached_property
     def _tenant_codes(self) -> tuple[Ints, list[str]]:
