@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 Kept = TypeVar("Kept")
 Reduce = Callable[[Recorded, Scenario, Outcome], Kept]
 """What to keep of a replay; a function of a module, so that other processes find it."""
-FEW = 2_000
-"""So few requests are replayed before other processes have started."""
+FEW = 8_000
+"""So few requests, over all scenarios, are replayed before other processes have started."""
 
 
 def live_all(
@@ -34,7 +34,7 @@ def live_all(
     """
     done: dict[int, Kept] = {}
     try:
-        if len(scenarios) * len(recorded.arrivals) < FEW * 2 or len(scenarios) == 1:
+        if len(scenarios) * len(recorded.arrivals) < FEW or len(scenarios) == 1:
             _one_by_one(recorded, scenarios, keep, on_done, done)
         else:
             _side_by_side(recorded, scenarios, keep, on_done, done)

@@ -26,7 +26,7 @@ PRICES = {"h100_sxm": "4.29", "l40s": "0.99"}
 """Dollars of a GPU-hour, as examples."""
 SEATS = 16
 QUESTIONS_FOR_S, REPORTS_FOR_S = 900, 300
-QUESTIONS_PER_S, REPORTS_PER_S = 0.9, 5.0
+QUESTIONS_PER_S, REPORTS_PER_S = 0.86, 5.0
 """How long, and how many a second of each, from 9 o'clock on."""
 
 

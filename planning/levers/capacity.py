@@ -58,8 +58,8 @@ def nights(look: Look) -> Iterator[Candidate]:
 
 
 def window(look: Look, least: float) -> str | None:
-    """The busy hours of a recording of two days or more, as a fleet file has them."""
-    if look.recorded.to_ns - look.recorded.from_ns < 2 * DAY_NS:
+    """The busy hours of a recording of a day or more, as a fleet file has them."""
+    if look.recorded.to_ns - look.recorded.from_ns < DAY_NS:
         return None
     found = busy_hours(by_hour(look.recorded), least)
     if found is None or (found[0] - found[1]) % 24 < NIGHT_H:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from typing import Any
 
+from ...costing import arrow
 from ..traffic import Recorded
 from ..words import percent_text
 from .candidate import Look
@@ -22,6 +24,15 @@ def fast_share(look: Look) -> str:
             tokens[is_fast] += row["output_tokens"] + row["prompt_tokens"]
     parts = [percent_text(each[1] / sum(each) if sum(each) else None) for each in (time, tokens)]
     return f"they and the seats kept empty take {parts[0]} of the time in steps for {parts[1]} of the tokens"
+
+
+def waited_ns(look: Look) -> int:
+    """How long 99 % of the requests that rode waited for a seat at most."""
+    column: Any = look.before.requests.column("scheduled_ns")
+    rode = column.is_valid().to_numpy()
+    arrived = arrow.ints(look.before.requests, "arrived_ns")[rode]
+    waited: list[int] = (column.drop_null().to_numpy() - arrived).tolist()
+    return quantile(waited, 0.99) if waited else 0
 
 
 def shared_part(recorded: Recorded) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from ...engine.config import EngineConfig
@@ -19,8 +20,8 @@ from .evidence import quantile
 
 MUCH_SMALLER = 4
 """A small model has at most this part of the large one's parameters."""
-SHORT = 0.7
-"""Part of the requests that count as short."""
+SHORT, LEAST_SHORT, MOST_LIMITS = 0.7, 0.1, 2
+"""Part of the requests that count as short; fewer, or all but so few, are not worth an endpoint; borders tried."""
 MOST_FEWER = 4
 """So many numbers of replicas are tried."""
 
@@ -60,17 +61,37 @@ def small_model(look: Look) -> Iterator[Candidate]:
     small = _small_replica(look, config.model)
     if small is None:
         return
+    for limit, part in _limits(look):
+        few = f"{percent_text(part)} of the requests have less than {limit:,} prompt tokens"
+        evidence = f"{few}; {config.model} streams all its weights for them, too"
+        lead = ("--route", f"prompt_tokens<{limit}:endpoint=small", "--endpoint", f"small:{_settings(look, small)}")
+        title = f"Short requests (below {limit:,} tokens) to {small.model.name} on {small.gpu.name}"
+        for what, more in (("", ()), *_rest(name, runs)):
+            yield Candidate("small model", title + what, evidence, (*lead, *more), "answers")
+
+
+def _limits(look: Look) -> list[tuple[int, float]]:
+    """Prompt lengths that part short requests from others, and the part that is short.
+
+    Where tenants differ, that is where one's prompts end; else most requests are short.
+    """
     prompts = [arrival.prompt_tokens for arrival in look.recorded.arrivals]
-    limit = -(-quantile(prompts, SHORT) // 100) * 100
+    by_tenant: defaultdict[str, list[int]] = defaultdict(list)
+    for arrival in look.recorded.arrivals:
+        by_tenant[arrival.tenant_id].append(arrival.prompt_tokens)
+    ends = sorted({_round_up(quantile(tokens, 0.99)) for tokens in by_tenant.values()})
+    parted = [(end, sum(tokens < end for tokens in prompts) / len(prompts)) for end in ends]
+    fit = [(end, part) for end, part in parted if LEAST_SHORT < part < 1 - LEAST_SHORT]
+    if fit:
+        return fit[:MOST_LIMITS]
+    limit = _round_up(quantile(prompts, SHORT))
     part = sum(tokens < limit for tokens in prompts) / len(prompts)
-    if part > 1 - (1 - SHORT) / 3:
-        return
-    few = f"{percent_text(part)} of the requests have less than {limit:,} prompt tokens"
-    evidence = f"{few}; {config.model} streams all its weights for them, too"
-    lead = ("--route", f"prompt_tokens<{limit}:endpoint=small", "--endpoint", f"small:{_settings(look, small)}")
-    title = f"Short requests to {small.model.name} on {small.gpu.name}"
-    for what, more in (("", ()), *_rest(name, runs)):
-        yield Candidate("small model", title + what, evidence, (*lead, *more), "answers")
+    return [(limit, part)] if part < 1 - LEAST_SHORT else []
+
+
+def _round_up(tokens: int) -> int:
+    """Whole hundreds above a length."""
+    return (tokens // 100 + 1) * 100
 
 
 def _settings(look: Look, small: Replica) -> str:

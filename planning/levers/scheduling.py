@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Iterator
 
 from ..slo import slo_of
-from ..words import percent_text
+from ..words import percent_text, wait_text
 from .candidate import Candidate, Look
-from .evidence import fast_share, shared_part
+from .evidence import fast_share, shared_part, waited_ns
 
-FULL = 0.8
-"""Seats that are taken so far are too few."""
+FULL, LONG_WAIT_NS = 0.8, 1_000_000_000
+"""Seats that are taken so far, or waited for so long, are too few."""
 
 
 def fast_mode(look: Look) -> Iterator[Candidate]:
@@ -52,10 +52,15 @@ def seats(look: Look) -> Iterator[Candidate]:
     if len(had) != 1 or usage.occupancy is None:
         return
     number = had.pop()
-    if usage.occupancy > FULL and look.recorded.runs[0].config.mode != "none":
-        evidence = f"{percent_text(usage.occupancy)} of {number} seats are taken while steps run"
-        for more in (2 * number, 4 * number):
-            yield Candidate("seats", f"{more} seats instead of {number}", evidence, ("--set", f"max_num_seqs={more}"))
+    if look.recorded.runs[0].config.mode != "none" and (usage.occupancy > FULL or waited_ns(look) > LONG_WAIT_NS):
+        taken = f"{percent_text(usage.occupancy)} of {number} seats are taken while steps run"
+        evidence = f"{taken}; 1 % of the requests wait {wait_text(waited_ns(look))} or more for one"
+        capped = any(run.config.fast_cap is not None for run in look.recorded.runs)
+        cap = ("--set", "fast_cap=off") if capped else ()
+        for more in (4 * number, 16 * number):
+            arguments = (*cap, "--set", f"max_num_seqs={more}")
+            title = f"{more} seats instead of {number}" + (", and no fast cap" if capped else "")
+            yield Candidate("seats", title, evidence, arguments)
     if usage.preemptions:
         again = look.before.steps.recomputed_tokens
         evidence = f"{usage.preemptions:,} riders were put off for lack of KV blocks, and {again:,} rows computed twice"
