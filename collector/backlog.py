@@ -15,7 +15,7 @@ from ..storage.errors import StoreFullError
 from ..storage.layout import instant_text
 
 if TYPE_CHECKING:
-    from ..storage.store import Store
+    from .keeper import Keeper
 
 MOST_ROWS = 1_000_000
 """Steps, shares and requests that wait, some 200 MB; what is more is dropped, the oldest first."""
@@ -30,7 +30,7 @@ class Backlog:
 
     def __init__(
         self,
-        store: Store,
+        store: Keeper,
         write: Callable[[Batch], None],
         most_rows: int = MOST_ROWS,
         tell: Callable[[str], None] = lambda text: print(text, file=sys.stderr),

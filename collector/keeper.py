@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
-from ..events import Batch, Progress, Run
+from ..events import Batch, Progress, Run, Table
 
 
 class Keeper(Protocol):
@@ -16,6 +16,10 @@ class Keeper(Protocol):
 
     def runs(self) -> list[Run]:
         """Every run that is kept."""
+        ...
+
+    def put(self, table: Table, record: tuple[Any, ...]) -> None:
+        """Keep a setting."""
         ...
 
     def append(self, batch: Batch) -> None:

@@ -66,6 +66,8 @@ def _as_recorded(store: Store, each: RecordedRun, recorded: Recorded) -> Lived:
     end = -(-run.wall_end_ns // MINUTE_NS) * MINUTE_NS
     ledger = store.read(LEDGER, None, start, max(end, start + MINUTE_NS), run.engine_id)
     kept = _of_run(store.read(REQUESTS, KEPT, run.started_ns, None, run.engine_id, coded=True), run.run_id)
+    lengths: list[Any] = [kept.column(name).is_valid().to_numpy() for name in ("prompt_tokens", "output_tokens")]
+    kept = arrow.where(kept, lengths[0] & lengths[1])
     if window is not None:
         arrived = arrow.ints(kept, "arrived_ns")
         kept = arrow.where(kept, (arrived >= window.from_ns) & (arrived < window.to_ns))

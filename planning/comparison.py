@@ -96,6 +96,8 @@ class Comparison:
             found.append(
                 "the store has no rates, so there is GPU time and no money: farebox rates add STORE --price 4.29"
             )
+        if self.recorded.unknown:
+            found.append(f"{self.recorded.unknown:,} requests do not tell their lengths and are left out")
         if self.recorded.has_capacities:
             found.append("declared GPUs that no engine runs on cost the same on both sides and are left out")
         return [*found, *self.problems()]

@@ -43,7 +43,7 @@ def configuration_of(run: Run) -> EngineConfig:
         block_bytes=block_bytes,
         step_model=StepModel.from_json(step_model),
         mode=_mode(run),
-        max_num_seqs=run.max_num_seqs,
+        max_num_seqs=run.max_num_seqs or EngineConfig.max_num_seqs,
         max_num_batched_tokens=tokens,
         gpu_uuids=run.gpu_uuids,
         **told,

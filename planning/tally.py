@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from ..costing import arrow
 from ..costing.ledger import Bookkeeper
-from ..events import LEDGER, REQUESTS, SHARES, STEPS, Batch, Progress, Run
+from ..events import LEDGER, REQUESTS, SHARES, STEPS, Batch, Progress, Run, Table
 
 KEPT = (
     "engine_id", "run_id", "request_id", "tenant_id", "tier", "arrived_ns", "scheduled_ns", "first_token_ns",
@@ -73,6 +73,9 @@ class Tally:
     def runs(self) -> list[Run]:
         """No run is known."""
         return []
+
+    def put(self, table: Table, record: tuple[Any, ...]) -> None:
+        """A replay has no settings."""
 
     def append(self, batch: Batch) -> None:
         """Add a batch up."""

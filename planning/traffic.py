@@ -38,6 +38,7 @@ class Row(NamedTuple):
     scheduled_ns: int | None
     finished_ns: int
     prompt_tokens: int
+    """Requests that tell no lengths are not read: nobody can replay them."""
     output_tokens: int
     max_tokens: int | None
     finish_reason: str
@@ -75,6 +76,8 @@ class Recorded:
     rates: tuple[Rate, ...]
     has_capacities: bool
     """Whether GPUs are declared: their time without a run is no engine's, and no plan changes it."""
+    unknown: int = 0
+    """Requests left out because they do not tell their lengths."""
 
     @cached_property
     def arrivals(self) -> tuple[Arrival, ...]:
@@ -103,13 +106,15 @@ def read_recorded(store: Store, window: Period | None = None) -> Recorded:
     A run that the window cuts is up within it only. Raises PlanError when there is nothing to replay.
     """
     runs = [run for run in (_within(run, window) for run in store.runs()) if run is not None]
-    asked = _by_run(store, window)
+    unknown: list[str] = []
+    asked = _by_run(store, window, unknown)
     ends = _last_ends(store, runs)
     found = [_recorded_run(store, run, asked.get((run.engine_id, run.run_id), []), ends) for run in runs]
     if not any(each.arrivals for each in found):
         when = "" if window is None else f" between {window.name.replace('/', ' and ')}"
         raise PlanError(f"{store.path} holds no finished requests{when}: there is no traffic to replay")
-    return Recorded(store.path, window, tuple(found), tuple(store.rates()), bool(store.settings(CAPACITIES)))
+    has_capacities = bool(store.settings(CAPACITIES))
+    return Recorded(store.path, window, tuple(found), tuple(store.rates()), has_capacities, len(unknown))
 
 
 def _within(run: Run, window: Period | None) -> Run | None:
@@ -162,13 +167,16 @@ def _last_ends(store: Store, runs: Iterable[Run]) -> dict[tuple[str, str], int]:
     return ends
 
 
-def _by_run(store: Store, window: Period | None) -> dict[tuple[str, str], list[Row]]:
+def _by_run(store: Store, window: Period | None, unknown: list[str]) -> dict[tuple[str, str], list[Row]]:
     rows: defaultdict[tuple[str, str], list[Row]] = defaultdict(list)
     start = None if window is None else window.from_ns
     for batch in store.scan(REQUESTS, Row._fields, start):
         columns: list[Any] = [batch.column(name).to_pylist() for name in Row._fields]
         for row in map(Row._make, zip(*columns, strict=True)):
-            if window is None or window.from_ns <= row.arrived_ns < window.to_ns:
+            lengths: Any = (row.prompt_tokens, row.output_tokens)
+            if None in lengths:
+                unknown.append(row.request_id)
+            elif window is None or window.from_ns <= row.arrived_ns < window.to_ns:
                 rows[row.engine_id, row.run_id].append(row)
     return rows
 
