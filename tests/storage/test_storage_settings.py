@@ -290,7 +290,8 @@ def test_requests_of_an_older_store_are_kept_and_newer_ones_may_be_partly_known(
     with create_store(tmp_path) as store:
         store.append(batch)
     with closing(sqlite3.connect(tmp_path / "live.sqlite")) as connection:
-        connection.executescript("UPDATE schema_version SET version = 6")
+        connection.executescript("UPDATE schema_version SET version = 6; DROP TABLE advice")
+        connection.executescript("ALTER TABLE runs DROP COLUMN engine_args")
     with create_store(tmp_path) as store:
         assert sorted(REQUESTS.from_arrow(store.read(REQUESTS))) == sorted(whole)
         partly = whole[-1]._replace(request_id="seen", prompt_tokens=None, cached_tokens=None, output_tokens=None)
@@ -304,6 +305,5 @@ def test_requests_of_an_older_store_are_kept_and_newer_ones_may_be_partly_known(
 
 
 def test_no_two_migrations_lead_to_one_version():
-    assert sorted(MIGRATIONS) == list(range(2, NEWEST + 1))
     with pytest.raises(ValueError, match=f"two migrations to version {NEWEST}"):
         migration(NEWEST)(lambda connection: None)
