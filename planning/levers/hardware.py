@@ -105,11 +105,12 @@ def _rest(name: str, runs: Sequence[RecordedRun]) -> Iterator[tuple[str, tuple[s
     """What becomes possible for the large model without short requests: no fast cap, big batches, fewer replicas."""
     config, count = runs[0].config, len({run.run.engine_id for run in runs})
     cap = ("--set", f"{name}:fast_cap=off") if config.fast_cap is not None else ()
-    big = ("--set", f"{name}:max_num_seqs={EngineConfig.max_num_seqs}")
     if cap:
         yield ", long work without a fast cap", cap
-    if config.max_num_seqs < EngineConfig.max_num_seqs:
-        yield ", long work in big batches on the large one", (*cap, *big)
+    for seats in sorted({4 * config.max_num_seqs, EngineConfig.max_num_seqs}):
+        if config.max_num_seqs < seats <= EngineConfig.max_num_seqs:
+            big = ("--set", f"{name}:max_num_seqs={seats}")
+            yield f", long work in batches of up to {seats} on the large one", (*cap, *big)
     for fewer in _fewer(count):
         yield f", the others on {fewer} of {count} replicas", (*cap, "--set", f"{name}:replicas={fewer}")
 

@@ -41,7 +41,7 @@ def test_advise_finds_the_hybrid_and_whatif_shows_that_it_saves_more_than_60_per
     window = ("--from", "2026-10-01", "--to", "2026-11-01")
     advice = json.loads(farebox("advise", bill, *window, "--json").stdout)["advice"]
     hybrid = next(row for row in advice if row["lever"] == "small model")
-    assert "big batches on the large one" in hybrid["title"]
+    assert "long work in batches of up to" in hybrid["title"]
     arguments = shlex.split(hybrid["command"])[1:]
     told = json.loads(farebox(*arguments, "--format", "json").stdout)
     assert told["saved_micro"] > 0.6 * told["before"]["total_micro"]
