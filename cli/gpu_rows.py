@@ -43,6 +43,10 @@ def reasons(samples: Sequence[GpuSample]) -> list[str]:
         for column, why in json.loads(sample.missing or "{}").items():
             if sample.parent_uuid is None or column not in _OWN_COLUMNS:
                 columns.setdefault(why, []).append(column)
+        if sample.shared_by:
+            lines.append(
+                f"GPU {sample.device}: shared by {', '.join(sample.shared_by)}: all values are device-level values"
+            )
         name = f"GPU {sample.device}" if sample.parent_uuid is None else f"slice {sample.gpu_uuid}"
         lines += [f"{name}: {', '.join(names)}: {why}" for why, names in columns.items()]
     return lines
@@ -54,7 +58,7 @@ def _row(sample: GpuSample, state: str) -> tuple[str, ...]:
         str(sample.device) if sample.parent_uuid is None else f"{sample.device} slice",
         sample.name or "n/a",
         state,
-        _with("{} %", sample.util_pct),
+        _busy(sample),
         _memory(sample),
         "n/a" if sample.power_mw is None else f"{sample.power_mw / 1000:.0f} W{scope}",
         _of_limit(sample),
@@ -62,6 +66,11 @@ def _row(sample: GpuSample, state: str) -> tuple[str, ...]:
         _with("{} °C", sample.temperature_c),
         sample.gpu_uuid,
     )
+
+
+def _busy(sample: GpuSample) -> str:
+    """Part of the time with work, as finely as it is told."""
+    return _with("{} %", sample.util_pct) if sample.active_ppm is None else f"{sample.active_ppm / 10_000:.1f} %"
 
 
 def _with(form: str, value: int | None) -> str:

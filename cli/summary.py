@@ -49,9 +49,8 @@ def where_to_go(place: Path, console: Console) -> None:
 
 
 def _facts(summary: RunSummary) -> list[tuple[str, str]]:
-    riding = (
-        "no step" if summary.mean_running is None else f"{summary.mean_running:.1f} of {summary.max_num_seqs} seats"
-    )
+    of_seats = "" if summary.max_num_seqs is None else f" of {summary.max_num_seqs} seats"
+    riding = "no step" if summary.mean_running is None else f"{summary.mean_running:.1f}{of_seats}"
     busy, idle = (percent(part, summary.wall_ns) for part in (summary.busy_ns, summary.idle_ns))
     cached = f" ({summary.cached_tokens:,} from the cache)" if summary.cached_tokens else ""
     return [

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from ..events import GPU_SAMPLES, HOST_SAMPLES, SOURCE_STATES, GpuSample, HostSample, SourceState, Table
+from ..events import GPU_SAMPLES, HOST_SAMPLES, SOURCE_STATES, SourceState
 from ..storage.errors import StoreFullError
 from .host import HostMeter, host_memory
 from .nvml.watch import GpuWatch, Poll
+from .samples import SampleLog
 from .standing import StandingLog
 
 if TYPE_CHECKING:
     from ..storage.store import Store
 
 PERIOD_S = 1.0
-_MOST_WAITING = 50_000
 
 
 def steady_clock() -> Callable[[], int]:
@@ -39,31 +38,23 @@ class HardwareRecorder:
         self._gpus = gpus or GpuWatch(host_memory=host_memory)
         self._host = HostMeter(self._gpus.host)
         self._clock = clock or steady_clock()
-        self._waiting: deque[tuple[Table, GpuSample | HostSample]] = deque(maxlen=_MOST_WAITING)
+        self._samples = SampleLog(store)
         self._standing = StandingLog(f"nvml:{self._gpus.host}", "nvml")
 
     def look(self) -> tuple[Poll, SourceState | None]:
         """Look once and record it; returns what was seen, and how NVML stands when there is news of that."""
         at_ns = self._clock()
         poll = self._gpus.poll(at_ns)
-        self._waiting += [(GPU_SAMPLES, sample) for sample in poll.samples]
-        self._waiting.append((HOST_SAMPLES, self._host.look(at_ns)))
+        self._samples.add(GPU_SAMPLES, poll.samples)
+        self._samples.add(HOST_SAMPLES, [self._host.look(at_ns)])
         standing = self._standing.see(at_ns, poll.state, poll.why)
         with suppress(StoreFullError):
-            self._record()
+            self._samples.record()
             if standing is not None:
                 self._store.put(SOURCE_STATES, standing)
         self._store.maintain(at_ns)
         is_news = standing is not None and standing.since_ns == at_ns
         return poll, standing if is_news else None
-
-    def _record(self) -> None:
-        """Store the readings that wait: the newest, and those that a full disk kept from being stored."""
-        for table in (GPU_SAMPLES, HOST_SAMPLES):
-            rows = [sample for of, sample in self._waiting if of is table]
-            if rows:
-                self._store.append_samples(table, table.to_arrow(rows))
-                self._waiting = deque([(of, row) for of, row in self._waiting if of is not table], _MOST_WAITING)
 
     def run(self, stop: threading.Event, on_news: Callable[[SourceState], None]) -> None:
         """Look once a second until told to stop; a look that takes longer delays the next ones."""

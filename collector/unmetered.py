@@ -15,7 +15,7 @@ def unmetered_run(engine_id: str, run_id: str, host: str, started_ns: int) -> Ru
     return Run(
         engine_id, run_id, host,
         gpu_type="none", gpu_uuids=(), gpus=0, model="", weights="", mode="none",
-        max_num_seqs=0, max_num_batched_tokens=None, block_bytes=None, kv_blocks=None, step_model=None,
+        max_num_seqs=None, max_num_batched_tokens=None, block_bytes=None, kv_blocks=None, step_model=None,
         clock="real", started_ns=started_ns, load_ns=0, heartbeat_ns=started_ns, ended_ns=None,
     )  # fmt: skip
 

@@ -51,7 +51,7 @@ class RunSummary:
     gpu_type: str
     gpus: int
     model: str
-    max_num_seqs: int
+    max_num_seqs: int | None
     wall_ns: int
     busy_ns: int
     idle_ns: int
@@ -95,7 +95,7 @@ def summarise(run: Run, steps: pa.Table, requests: pa.Table) -> RunSummary:
         steps=steps.num_rows,
         preemptions=int(ints(steps, "preemptions").sum()),
         mean_running=mean_running,
-        occupancy=None if mean_running is None else mean_running / run.max_num_seqs,
+        occupancy=mean_running / run.max_num_seqs if mean_running is not None and run.max_num_seqs else None,
         requests=_by_reason(requests),
         prompt_tokens=int(ints(requests, "prompt_tokens").sum()),
         cached_tokens=int(ints(requests, "cached_tokens").sum()),

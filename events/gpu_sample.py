@@ -29,6 +29,10 @@ class GpuSample(NamedTuple):
     sm_clock_mhz: Annotated[int | None, col("MHz", "clock of the multiprocessors")]
     temperature_c: Annotated[int | None, col("°C", "temperature")]
     missing: Annotated[str | None, col("", "what could not be read, as JSON: column → reason")]
+    active_ppm: Annotated[int | None, col("ppm", "part of the time in which its engine worked; only DCGM tells")] = None
+    shared_by: Annotated[
+        tuple[str, ...] | None, col("", "who shares it, if several do: all values are the device's")
+    ] = None
 
 
 GPU_SAMPLES = Table(

@@ -22,7 +22,7 @@ class Run(NamedTuple):
     model: Annotated[str, col("", "model, as `roofline` spells it")]
     weights: Annotated[str, col("", "weight format: bf16, fp8, int8 or int4")]
     mode: Annotated[str, col("", "scheduling mode: continuous, static or none")]
-    max_num_seqs: Annotated[int, col("sequences", "seats: the most sequences that one step may run; 0: not known")]
+    max_num_seqs: Annotated[int | None, col("sequences", "seats: the most sequences of one step; null: not known")]
     max_num_batched_tokens: Annotated[int | None, col("tokens", "the most token rows that one step may compute")]
     block_bytes: Annotated[int | None, col("bytes", "size of one KV block over all GPUs of the replica")]
     kv_blocks: Annotated[int | None, col("blocks", "KV blocks of the replica")]

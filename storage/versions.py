@@ -99,6 +99,41 @@ CREATE TABLE advice (
 )
 """
 
+
+@migration(12)
+def let_seats_be_unknown(connection: Connection) -> None:
+    """Runs may not know their seats (they had 0 then); readings of GPUs tell who shares the device."""
+    _allow_null(connection, "runs", "max_num_seqs")
+    for statement in _LET_SEATS_BE_UNKNOWN.split(";"):
+        connection.exec_driver_sql(statement)
+
+
+def _allow_null(connection: Connection, table: str, column: str) -> None:
+    """Let a column be null, whatever columns the table has by now; SQLite can do that by a new table only."""
+    if connection.dialect.name != "sqlite":
+        connection.exec_driver_sql(f"ALTER TABLE {table} ALTER COLUMN {column} DROP NOT NULL")
+        return
+    made = connection.exec_driver_sql(
+        "SELECT type, sql FROM sqlite_master WHERE tbl_name = ? AND sql IS NOT NULL ORDER BY type DESC", (table,)
+    ).all()
+    columns = ", ".join(f'"{name}"' for _, name, *_ in connection.exec_driver_sql(f"PRAGMA table_info({table})"))
+    [create] = [sql for kind, sql in made if kind == "table"]
+    for statement in (
+        f"ALTER TABLE {table} RENAME TO {table}_before",
+        create.replace(f"{column} BIGINT NOT NULL", f"{column} BIGINT"),
+        f"INSERT INTO {table} ({columns}) SELECT {columns} FROM {table}_before",
+        f"DROP TABLE {table}_before",
+        *(sql for kind, sql in made if kind == "index"),
+    ):
+        connection.exec_driver_sql(statement)
+
+
+_LET_SEATS_BE_UNKNOWN = """
+UPDATE runs SET max_num_seqs = NULL WHERE max_num_seqs = 0;
+ALTER TABLE gpu ADD COLUMN active_ppm BIGINT;
+ALTER TABLE gpu ADD COLUMN shared_by TEXT
+"""
+
 _ADD_SETTINGS = """
 ALTER TABLE rates RENAME TO rates_1;
 CREATE TABLE rates (

@@ -81,7 +81,7 @@ def _of_steps(fold: Fold, context: Context) -> Snapshot:
         now_ns=now,
         wall_ns=now - begin,
         riding=last.running if last and aboard else 0,
-        seats=run.max_num_seqs or None,
+        seats=run.max_num_seqs,
         waiting=last.waiting if last and aboard else 0,
         kv_used=last.kv_blocks_used if last else None,
         kv_total=last.kv_blocks_total if last else None,

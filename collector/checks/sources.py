@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ...errors import FareboxError
 from ..config.collecting import CollectConfig
-from ..config.sources import OtlpConfig, ScrapeConfig, SourceConfig, SpoolConfig
+from ..config.sources import DcgmConfig, OtlpConfig, ScrapeConfig, SourceConfig, SpoolConfig
 from .check import Check
 
 
@@ -26,6 +26,8 @@ def spool_roots(config: CollectConfig | None) -> Iterable[Path]:
 def _check(source: SourceConfig) -> list[Check]:
     if isinstance(source, ScrapeConfig):
         return [_page(source)]
+    if isinstance(source, DcgmConfig):
+        return [_gpus(source)]
     if isinstance(source, SpoolConfig):
         return [_folder(source.path)]
     if isinstance(source, OtlpConfig):
@@ -44,12 +46,34 @@ def _page(source: ScrapeConfig) -> Check:
         opened.close()
     except FareboxError as error:
         return Check(name, "bad", str(error))
+    if look.is_of_gpus:
+        return _gpus(source)
     if look.reading is None:
         return Check(
             name, "bad", f"{source.url}: {look.why or 'no answer'}", "is the address right, and the server up?"
         )
     says = f"{source.url} is {look.reading.engine.name}"
     return Check(name, "note" if look.why else "ok", f"{says}: {look.why}" if look.why else says)
+
+
+def _gpus(source: DcgmConfig | ScrapeConfig) -> Check:
+    """One look at the page of an exporter of GPUs: which it tells."""
+    from ..collect.hardware import target_of
+    from ..dcgm.watch import DcgmWatch
+    from ..scrape.fetch import HttpFetcher
+    from ..scrape.page import read_page
+    from ..scrape.server import METRICS
+
+    name = f"GPUs {source.url}"
+    try:
+        target = target_of(source)
+        fetcher = HttpFetcher(target)
+        poll = DcgmWatch(target.host).see(read_page(fetcher.get(target.path or METRICS).text), time.time_ns())
+        fetcher.close()
+    except FareboxError as error:
+        return Check(name, "bad", str(error), "is the address right, and the exporter up?")
+    says = f"{len(poll.samples)} GPUs and slices on the page of a DCGM exporter"
+    return Check(name, "note" if poll.why else "ok", f"{says}: {poll.why}" if poll.why else says)
 
 
 def _folder(path: Path) -> Check:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from ..config.sources import NvmlConfig, ScrapeConfig, SourceConfig, SpoolConfig
-from ..hardware import PERIOD_S, HardwareRecorder
+from ..config.sources import DcgmConfig, NvmlConfig, ScrapeConfig, SourceConfig, SpoolConfig
+from ..hardware import HardwareRecorder
 from ..spooled.engines import Engines
 from ..spooled.source import SpoolSource
-from .source import Look, Source
+from .hardware import DcgmSource, HardwareSource
+from .source import Source
 
 if TYPE_CHECKING:
     from ...storage.store import Store
@@ -17,32 +18,14 @@ if TYPE_CHECKING:
 Build = Callable[[SourceConfig, "Store", Engines], Source]
 
 
-class HardwareSource:
-    """The GPUs and the host that the collector runs on."""
-
-    kind = "nvml"
-    period_s = PERIOD_S
-
-    def __init__(self, recorder: HardwareRecorder) -> None:
-        self.name = "nvml"
-        self._recorder = recorder
-
-    def look(self) -> Look:
-        """Look at all GPUs and the host."""
-        poll, _ = self._recorder.look()
-        return Look(poll.state, poll.why, is_told=True)
-
-    def close(self) -> None:
-        """Let go of NVML."""
-        self._recorder.close()
-
-
 def build(config: SourceConfig, store: Store, engines: Engines) -> Source:
     """The source that a section of the file describes."""
     if isinstance(config, SpoolConfig):
         return SpoolSource(store, config.path, engines)
     if isinstance(config, NvmlConfig):
-        return HardwareSource(HardwareRecorder(store))
+        return HardwareSource(HardwareRecorder(store), engines)
+    if isinstance(config, DcgmConfig):
+        return DcgmSource(config, store, engines)
     if isinstance(config, ScrapeConfig):
         from .scraping import scraped_engine
 

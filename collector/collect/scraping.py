@@ -15,7 +15,8 @@ from ..scrape.source import ScrapeSource
 from ..scrape.split import UNKNOWN, UsageFeed
 from ..scraped import ScrapeRecorder, recorded_until
 from ..spooled.engines import Engines
-from .source import Look
+from .hardware import DcgmSource
+from .source import Look, Source
 
 if TYPE_CHECKING:
     from ...events import Run
@@ -27,12 +28,19 @@ PAGE = "-page"
 
 
 class ScrapedEngine:
-    """Reads one page again and again, and records what moved on it."""
+    """Reads one page again and again, and records what moved on it; `gpus` takes over where the page is of GPUs."""
 
     kind = "scrape"
 
     def __init__(
-        self, engine_id: str, source: ScrapeSource, store: Store, engines: Engines, memory: PageMemory, period_s: float
+        self,
+        engine_id: str,
+        source: ScrapeSource,
+        store: Store,
+        engines: Engines,
+        memory: PageMemory,
+        period_s: float,
+        gpus: Source,
     ) -> None:
         self.name = engine_id
         self.period_s = period_s
@@ -40,17 +48,24 @@ class ScrapedEngine:
         self._memory = memory
         self._engines = engines
         self._recorder = ScrapeRecorder(store, engines.queues.get(engine_id))
-        self._was_exact = False
+        self._gpus = gpus
+        self._is_of_gpus = False
 
     def look(self) -> Look:
         """Read the page; what its engine did since the last time is recorded."""
+        if self._is_of_gpus:
+            return self._gpus.look()
         seen = self._source.poll(time.time_ns(), time.monotonic_ns())
+        if seen.is_of_gpus:
+            self._is_of_gpus = True
+            return self._gpus.look()
         self._record(seen)
         return Look(seen.standing, seen.why, again_s=self._source.wait_s, is_told=True)
 
     def close(self) -> None:
         """Let go of the server; the run ends where it was last seen."""
         self._record(self._source.close())
+        self._gpus.close()
 
     def _record(self, seen: Seen) -> None:
         if self._engines.is_exact(self.name):
@@ -76,7 +91,7 @@ def scraped_engine(config: ScrapeConfig, store: Store, engines: Engines) -> Scra
     memory = PageMemory(store.path / "pages" / f"{quote(engine_id, safe='')}.json")
     until_ns = recorded_until(store, engine_id)
     source = scrape_source(config, None if queue is None else queue.take, until_ns, memory.at(until_ns))
-    return ScrapedEngine(engine_id, source, store, engines, memory, config.interval)
+    return ScrapedEngine(engine_id, source, store, engines, memory, config.interval, DcgmSource(config, store, engines))
 
 
 def engine_of(config: ScrapeConfig) -> str:

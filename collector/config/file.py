@@ -14,12 +14,13 @@ from pydantic import BaseModel, ValidationError
 from ...errors import InputError
 from .alerts import AlertsConfig, RuleConfig
 from .collecting import CollectConfig
-from .sources import NvmlConfig, OtlpConfig, ScrapeConfig, SpoolConfig
+from .sources import DcgmConfig, NvmlConfig, OtlpConfig, ScrapeConfig, SpoolConfig
 
 _SOURCES: dict[str, type[BaseModel]] = {
     "scrape": ScrapeConfig,
     "spool": SpoolConfig,
     "nvml": NvmlConfig,
+    "dcgm": DcgmConfig,
     "otlp": OtlpConfig,
 }
 
@@ -101,6 +102,6 @@ def _check_together(config: CollectConfig, path: Path) -> None:
         raise InputError(f'{path}: two scrape sources are called {twice[0]}: give each another engine = "…"')
     if sum(isinstance(source, NvmlConfig) for source in config.source) > 1:
         raise InputError(f"{path}: there can be one source of kind nvml: it reads all GPUs")
-    for source in scraped:
-        if source.token_env and source.token_file:
+    for source in config.source:
+        if isinstance(source, ScrapeConfig | DcgmConfig) and source.token_env and source.token_file:
             raise InputError(f"{path}: source {source.url}: give token_env or token_file, not both")

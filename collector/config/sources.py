@@ -45,6 +45,21 @@ class NvmlConfig(Section):
     kind: Literal["nvml"]
 
 
+class DcgmConfig(Section):
+    """GPUs whose readings are on the page of NVIDIA's DCGM exporter."""
+
+    kind: Literal["dcgm"]
+    url: Annotated[str, Field(description="its address: http://HOST:9400, with the path where it is not /metrics")]
+    host: Annotated[str | None, Field(description="host of the GPUs; default: as the page says, else the address")] = (
+        None
+    )
+    interval: Annotated[float, Field(ge=1, le=3600, description="seconds between two looks at the page")] = 5.0
+    timeout: Annotated[float, Field(gt=0, le=300, description="seconds that the page may take")] = 10.0
+    token_env: Annotated[str | None, Field(description="variable with the bearer token")] = None
+    token_file: Annotated[Path | None, Field(description="file with the bearer token")] = None
+    ca: Annotated[Path | None, Field(description="certificates that the server's is checked by")] = None
+
+
 class OtlpConfig(Section):
     """Spans of requests, sent over OTLP/HTTP."""
 
@@ -53,4 +68,4 @@ class OtlpConfig(Section):
     engine: Annotated[str | None, Field(description="engine of spans that do not name one")] = None
 
 
-SourceConfig = Annotated[ScrapeConfig | SpoolConfig | NvmlConfig | OtlpConfig, Field(discriminator="kind")]
+SourceConfig = Annotated[ScrapeConfig | SpoolConfig | NvmlConfig | DcgmConfig | OtlpConfig, Field(discriminator="kind")]

@@ -123,8 +123,9 @@ class FareboxPage(Collector):
             found["farebox_running"][key], found["farebox_waiting"][key] = step.running, step.waiting
             if step.kv_blocks_used is not None and step.kv_blocks_total:
                 found["farebox_kv_used_ratio"][key] = step.kv_blocks_used / step.kv_blocks_total
-            if seats.get((step.engine_id, step.run_id)):
-                found["farebox_seats"][key] = seats[step.engine_id, step.run_id]
+            known = seats.get((step.engine_id, step.run_id))
+            if known is not None:
+                found["farebox_seats"][key] = known
         for interval in self._reader.newest(INTERVALS, since_ns):
             key = (interval.engine_id,)
             for name, value in (("farebox_running", interval.running), ("farebox_waiting", interval.waiting)):

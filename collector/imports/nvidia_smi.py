@@ -94,6 +94,7 @@ def _sample(fields: Json, context: Context) -> GpuSample:
         power_scope=None,
         energy_mj=None,
         energy_basis=None,
+        shared_by=None,
         missing=json.dumps(missing | {"energy_mj": "nvidia-smi does not tell it"}),
         **values,
     )

@@ -15,6 +15,10 @@ BESIDE = "/prometheus/metrics"
 """Where TensorRT-LLM has its page when /metrics is not one."""
 
 
+class NoEnginePageError(NotAPageError):
+    """The page of an exporter that tells of GPUs."""
+
+
 class Server:
     """Asks one server for its page, and reads it as the engine's that wrote it."""
 
@@ -94,7 +98,7 @@ class Server:
         if engine is None:
             raise NotAPageError(f"{self._target.place}: {why_unknown(page)}")
         if not engine.is_engine:
-            raise NotAPageError(f"{self._target.place} is a page of {engine.name}: it tells of GPUs, not of work")
+            raise NoEnginePageError(f"{self._target.place} is a page of {engine.name}: it tells of GPUs, not of work")
         if self._reader is None or engine is not self._reader.engine:
             self._reader = Reader(engine)
         return self._reader

@@ -76,7 +76,7 @@ class Setup:
             model=self.model or reading.model or f"unnamed ({target.place})",
             weights=self.weights,
             mode=reading.engine.name,
-            max_num_seqs=self.max_num_seqs or reading.facts.get("seats", 0),
+            max_num_seqs=self.max_num_seqs or reading.facts.get("seats"),
             max_num_batched_tokens=None,
             block_bytes=None,
             kv_blocks=reading.facts.get("kv_blocks"),

@@ -14,7 +14,7 @@ from .llamacpp import RestingError
 from .pace import PERIOD_S, Pace
 from .pseudo_step import StepMaker, Told
 from .reading import Reading
-from .server import Server
+from .server import NoEnginePageError, Server
 from .setup import Setup
 from .split import Splitter, UsageFeed, moved_of_tenants
 
@@ -38,6 +38,8 @@ class Look(NamedTuple):
     why: str | None = None
     """What is wrong or has to be said, in plain words."""
     reading: Reading | None = None
+    is_of_gpus: bool = False
+    """The page is of GPUs, not of an engine; then there is nothing else."""
 
 
 class _Seen(NamedTuple):
@@ -98,6 +100,8 @@ class ScrapeSource:
             reading, took_s = self._server.read()
         except RestingError as error:
             return self._rest(monotonic_ns, now_ns, str(error))
+        except NoEnginePageError as error:
+            return self._failed(monotonic_ns, now_ns, str(error))._replace(is_of_gpus=True)
         except FareboxError as error:
             return self._failed(monotonic_ns, now_ns, str(error))
         at_ns = self._at(now_ns, monotonic_ns)

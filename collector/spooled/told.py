@@ -30,7 +30,7 @@ _RUN_DEFAULTS: dict[str, Any] = {
     "model": "unknown",
     "weights": "bf16",
     "mode": "continuous",
-    "max_num_seqs": 0,
+    "max_num_seqs": None,
     "clock": "real",
     "load_ns": 0,
 }

@@ -11,10 +11,10 @@ from farebox.cli.app import app
 from farebox.collector.config.alerts import AlertsConfig, RuleConfig
 from farebox.collector.config.collecting import CollectConfig
 from farebox.collector.config.file import read_config
-from farebox.collector.config.sources import NvmlConfig, OtlpConfig, ScrapeConfig, SpoolConfig
+from farebox.collector.config.sources import DcgmConfig, NvmlConfig, OtlpConfig, ScrapeConfig, SpoolConfig
 from farebox.errors import InputError
 
-SECTIONS = (CollectConfig, ScrapeConfig, SpoolConfig, NvmlConfig, OtlpConfig, AlertsConfig, RuleConfig)
+SECTIONS = (CollectConfig, ScrapeConfig, SpoolConfig, NvmlConfig, DcgmConfig, OtlpConfig, AlertsConfig, RuleConfig)
 SCRAPE = '[[source]]\nkind = "scrape"\nurl = "http://a:1"\n'
 
 
@@ -35,7 +35,7 @@ def example() -> str:
     [
         ('stor = "s"', "stor: there is no such key; did you mean store?"),
         ("", "store is missing"),
-        ('store = "s"\n[[source]]\nkind = "scrap"', "source 1.kind must be one of scrape, spool, nvml, otlp"),
+        ('store = "s"\n[[source]]\nkind = "scrap"', "source 1.kind must be one of scrape, spool, nvml, dcgm, otlp"),
         (
             'store = "s"\n' + SCRAPE + "intervall = 3",
             "source 1 (scrape).intervall: there is no such key; did you mean in",
@@ -65,7 +65,7 @@ def test_the_example_is_right_as_it_is_and_with_all_that_is_commented_out(tmp_pa
     for source in document["source"]:
         source.pop("token_file", None)
     config = CollectConfig.model_validate(document)
-    assert len(config.source) == 4 and config.alerts and len(config.alerts.rule) == 5
+    assert len(config.source) == 5 and config.alerts and len(config.alerts.rule) == 5
 
 
 def test_the_example_names_every_key():

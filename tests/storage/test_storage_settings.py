@@ -292,6 +292,7 @@ def test_requests_of_an_older_store_are_kept_and_newer_ones_may_be_partly_known(
     with closing(sqlite3.connect(tmp_path / "live.sqlite")) as connection:
         connection.executescript("UPDATE schema_version SET version = 6; DROP TABLE advice")
         connection.executescript("ALTER TABLE runs DROP COLUMN engine_args")
+        connection.executescript("ALTER TABLE gpu DROP COLUMN active_ppm; ALTER TABLE gpu DROP COLUMN shared_by")
     with create_store(tmp_path) as store:
         assert sorted(REQUESTS.from_arrow(store.read(REQUESTS))) == sorted(whole)
         partly = whole[-1]._replace(request_id="seen", prompt_tokens=None, cached_tokens=None, output_tokens=None)
@@ -302,6 +303,20 @@ def test_requests_of_an_older_store_are_kept_and_newer_ones_may_be_partly_known(
         assert partly in REQUESTS.from_arrow(store.read(REQUESTS))
         store.roll()
         assert partly in REQUESTS.from_arrow(store.read(REQUESTS))
+
+
+def test_seats_that_an_older_store_did_not_know_are_unknown(tmp_path, server):
+    with create_store(tmp_path) as store:
+        for engine_id, seats in (("told", 64), ("looked-at", 0)):
+            batch = server(engine_id=engine_id).batch(3)
+            store.append(batch._replace(run=batch.run._replace(max_num_seqs=seats)))
+        before = shape(store.path / "live.sqlite")
+    with closing(sqlite3.connect(tmp_path / "live.sqlite")) as connection:
+        connection.executescript("UPDATE schema_version SET version = 11")
+        connection.executescript("ALTER TABLE gpu DROP COLUMN active_ppm; ALTER TABLE gpu DROP COLUMN shared_by")
+    with create_store(tmp_path) as store:
+        assert {run.engine_id: run.max_num_seqs for run in store.runs()} == {"told": 64, "looked-at": None}
+        assert shape(store.path / "live.sqlite") == before
 
 
 def test_no_two_migrations_lead_to_one_version():

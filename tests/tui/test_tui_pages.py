@@ -49,7 +49,7 @@ def look(told) -> Snapshot:
 
 
 def test_the_page_speaks_where_steps_would(scraped):
-    snapshot = look(scraped(INTERVAL, INTERVAL._replace(running=2), max_num_seqs=0))
+    snapshot = look(scraped(INTERVAL, INTERVAL._replace(running=2), max_num_seqs=None))
     assert (snapshot.engine.state, snapshot.engine.every_ns) == ("live", 5 * S)
     assert (snapshot.riding, snapshot.seats, snapshot.waiting, snapshot.finished) == (2, None, 0, 6)
     assert snapshot.kv_part == 0.81

@@ -1,0 +1,1 @@
+"""GPUs as the page of NVIDIA's DCGM exporter tells them."""
