@@ -28,8 +28,13 @@ def open_readable(path: Path) -> tuple[Store | None, Check]:
 
 
 def check_place(path: Path) -> list[Check]:
-    """The folder of a store: who records into it, and the disk below."""
+    """The folder of a store: who records into it, and the disk below.
+
+    With the hot part on a server, the folder has the archive only, which any file system can hold.
+    """
     layout = Layout(path)
+    if layout.read_url() is not None:
+        return [_writer(layout), _room(path)]
     return [_writer(layout), _log(layout), _file_system(path), _room(path)]
 
 

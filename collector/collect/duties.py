@@ -13,6 +13,7 @@ from ..config.collecting import CollectConfig
 from ..spooled.source import SpoolSource
 from ..totals import Totals
 from .daemon import Chore, Daemon
+from .retention import Retention
 
 if TYPE_CHECKING:
     from ...storage.store import Store
@@ -41,6 +42,8 @@ def duties(
             page = FareboxPage(reader, totals, config.tenants, spools)
             host, port = stack.enter_context(exporting(page, listen))
             tell(f"metrics on http://{host}:{port}/metrics")
+        if config.retention is not None:
+            chores.append(Retention(config.retention, store, tell))
         if config.alerts is not None:
             webhook = stack.enter_context(Webhook.of(config.alerts, tell))
             chores.append(AlertWatch(config.alerts.rule, store, reader, totals, webhook.send))

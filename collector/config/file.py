@@ -14,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 from ...errors import InputError
 from .alerts import AlertsConfig, RuleConfig
 from .collecting import CollectConfig
+from .retention import RetentionConfig
 from .sources import DcgmConfig, NvmlConfig, OtlpConfig, ScrapeConfig, SpoolConfig
 
 _SOURCES: dict[str, type[BaseModel]] = {
@@ -61,7 +62,7 @@ def _keys_at(place: Sequence[Any]) -> Iterable[str]:
         return _SOURCES[str(place[2])].model_fields
     if place[0] == "alerts" and len(place) > 1:
         return (RuleConfig if place[1] == "rule" else AlertsConfig).model_fields
-    return CollectConfig.model_fields
+    return RetentionConfig.model_fields if place[0] == "retention" else CollectConfig.model_fields
 
 
 def _spelled(place: Sequence[Any]) -> str:

@@ -11,10 +11,21 @@ from farebox.cli.app import app
 from farebox.collector.config.alerts import AlertsConfig, RuleConfig
 from farebox.collector.config.collecting import CollectConfig
 from farebox.collector.config.file import read_config
+from farebox.collector.config.retention import RetentionConfig
 from farebox.collector.config.sources import DcgmConfig, NvmlConfig, OtlpConfig, ScrapeConfig, SpoolConfig
 from farebox.errors import InputError
 
-SECTIONS = (CollectConfig, ScrapeConfig, SpoolConfig, NvmlConfig, DcgmConfig, OtlpConfig, AlertsConfig, RuleConfig)
+SECTIONS = (
+    CollectConfig,
+    ScrapeConfig,
+    SpoolConfig,
+    NvmlConfig,
+    DcgmConfig,
+    OtlpConfig,
+    AlertsConfig,
+    RuleConfig,
+    RetentionConfig,
+)
 SCRAPE = '[[source]]\nkind = "scrape"\nurl = "http://a:1"\n'
 
 
@@ -44,6 +55,8 @@ def example() -> str:
         ('store = "s"\n' + SCRAPE + SCRAPE, "two scrape sources are called http://a:1"),
         ('store = "s"\n' + SCRAPE + 'token_env = "A"\ntoken_file = "b"', "not both"),
         ('store = "s"\n[[alerts.rule]]\nkind = "idle"\nabov = 1', "did you mean above?"),
+        ('store = "s"\n[retention]\nstep = 3', "retention.step: there is no such key; did you mean steps?"),
+        ('store = "s"\n[retention]\nsteps = 0', "retention.steps = 0"),
         ("store = [", "is no TOML"),
     ],
 )

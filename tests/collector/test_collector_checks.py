@@ -37,6 +37,13 @@ def test_a_store_on_a_network_file_system_is_bad(monkeypatch, tmp_path, kind, le
     assert found["disk"].level == level and kind in found["disk"].says
 
 
+def test_an_archive_on_a_network_file_system_is_no_fault_where_a_server_keeps_recent_rows(monkeypatch, tmp_path):
+    mounts = [SimpleNamespace(mountpoint="/", fstype="nfs4")]
+    monkeypatch.setattr(psutil, "disk_partitions", lambda all: mounts)
+    (tmp_path / "database.url").write_text("postgresql+psycopg://db/farebox")
+    assert {check.name for check in place.check_place(tmp_path)} == {"writer", "room"}
+
+
 def test_a_log_that_grew_and_a_disk_that_fills_are_bad(monkeypatch, tmp_path):
     with (tmp_path / "live.sqlite-wal").open("wb") as log:
         log.truncate(100 * 2**20)

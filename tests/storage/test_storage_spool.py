@@ -50,6 +50,21 @@ def test_a_line_is_read_as_it_was_written(value):
     assert line.count(b"\n") == 1 and decode(line) == value
 
 
+@pytest.mark.parametrize("segments_in_cap", [1, 2, 3])
+def test_a_small_cap_holds_up_nobody_for_good(tmp_path, segments_in_cap):
+    writer = SpoolWriter(tmp_path / "w", flush_s=0.005, segment_bytes=400, cap_bytes=400 * segments_in_cap)
+    reader, told = SpoolReader(tmp_path / "w"), []
+    deadline = time.monotonic() + 20
+    for number in range(300):
+        writer.put(["support", number])
+    while len(told) < 300 and time.monotonic() < deadline:
+        told += values(reader)
+        reader.remove_before(reader.place)
+        time.sleep(0.002)
+    writer.close()
+    assert told == [["support", number] for number in range(300)]
+
+
 @pytest.mark.parametrize("cut", [0, 5, 12, -2])
 def test_a_changed_line_is_noticed(cut):
     line = bytearray(encode(["support", 41]))

@@ -17,6 +17,8 @@ FLUSH_S = 0.25
 SEGMENT_BYTES = 8 * 2**20
 CAP_BYTES = 2**30
 MEMORY_EVENTS = 200_000
+_LEAST_SEGMENTS = 4
+"""The newest segment is never removed, so a cap must leave room to begin another."""
 
 
 class SpoolWriter:
@@ -45,7 +47,8 @@ class SpoolWriter:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._folder = folder
         self._lock = _take(folder / LOCK)
-        self._flush_s, self._segment_bytes, self._cap_bytes = flush_s, segment_bytes, cap_bytes
+        self._flush_s, self._cap_bytes = flush_s, cap_bytes
+        self._segment_bytes = min(segment_bytes, cap_bytes // _LEAST_SEGMENTS)
         self._memory_events = memory_events
         self._prepare = prepare
         self._queue: deque[Any] = deque()
