@@ -37,7 +37,8 @@ def gpu(watch: Path | None, last: Path | None, as_json: bool) -> None:
     """Show what NVIDIA's driver tells of this host's GPUs.
 
     Busy time is the part of the time in which some kernel ran: at 100 % a GPU may still be almost empty; power beside
-    its limit tells more. Ends with exit code 1 when NVML cannot be used.
+    its limit tells more. Memory is what programs reserved, engines most of the card when they start: it says nothing of
+    how much of it is used. Ends with exit code 1 when NVML cannot be used.
     """
     if watch is not None and (last is not None or as_json):
         raise click.UsageError("--watch records: give it alone")

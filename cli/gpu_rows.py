@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..events import GpuSample
 
 _GIB = 2**30
-HEAD = ("GPU", "name", "state", "busy time", "memory", "power", "of limit", "clock", "temp", "id")
+HEAD = ("GPU", "name", "state", "busy time", "memory (reserved)", "power", "of limit", "clock", "temp", "id")
 _OWN_COLUMNS = ("power_mw", "power_limit_mw", "energy_mj", "sm_clock_mhz", "temperature_c")
 
 

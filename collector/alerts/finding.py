@@ -22,9 +22,11 @@ DEFAULTS: dict[RuleKind, tuple[float, float]] = {
     "budget": (0, 0),
     "preemptions": (1.0, 60),
     "kv-full": (0.95, 60),
+    "spinning": (0.99, 600),
 }
 """For each rule: above what, and for how many seconds; over that window for those that compare two moments."""
-WINDOWED: tuple[RuleKind, ...] = ("idle", "unobserved", "preemptions")
+WINDOWED: tuple[RuleKind, ...] = ("idle", "unobserved", "preemptions", "spinning")
+SPINNING_PCT = 90
 
 
 class Finding(NamedTuple):
@@ -71,6 +73,8 @@ class Findings:
             return list(self._budgets())
         if rule.kind == "kv-full":
             found = self._full(limit)
+        elif rule.kind == "spinning":
+            found = self._spinning(limit, window_s)
         elif rule.kind == "preemptions":
             found = self._preempting(limit, window_s)
         else:
@@ -126,6 +130,22 @@ class Findings:
             if total and more.get(account, 0) / total > limit:
                 part = more[account] / total
                 yield Finding(engine_id, f"{part:.0%} of the last {window_s / 60:.0f} min of {engine_id} is {account}")
+
+    def _spinning(self, limit: float, window_s: float) -> Iterator[Finding]:
+        """Engines without work whose GPUs look busy all the same, as tensor-parallel workers make them."""
+        idle = {found.about for found in self._wasted("idle", limit, window_s)}
+        samples = self._reader.gpu_samples(since_ns=time.time_ns() - LIVE_NS)[0] if idle else []
+        for run in self._reader.runs():
+            if run.engine_id not in idle or run.ended_ns is not None:
+                continue
+            loads = [
+                s.util_pct for s in samples if s.gpu_uuid in run.gpu_uuids or (not run.gpu_uuids and s.host == run.host)
+            ]
+            known = [load for load in loads if load is not None]
+            if known and min(known) >= SPINNING_PCT:
+                yield Finding(
+                    run.engine_id, f"GPUs of {run.engine_id} are busy without tokens: {min(known)} % load, no work"
+                )
 
     def _window(self, window_s: float) -> tuple[_Moment, _Moment]:
         """The newest moment, and the one so many seconds before it, or as near as there is."""

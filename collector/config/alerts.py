@@ -8,7 +8,7 @@ from pydantic import Field
 
 from .section import Section
 
-RuleKind = Literal["source-down", "idle", "unobserved", "budget", "preemptions", "kv-full"]
+RuleKind = Literal["source-down", "idle", "unobserved", "budget", "preemptions", "kv-full", "spinning"]
 
 
 class RuleConfig(Section):
@@ -17,7 +17,9 @@ class RuleConfig(Section):
     kind: Annotated[RuleKind, Field(description="what is watched")]
     above: Annotated[
         float | None,
-        Field(ge=0, description="idle, unobserved, kv-full: a part from 0 to 1; preemptions: how many a second"),
+        Field(
+            ge=0, description="idle, unobserved, spinning, kv-full: a part from 0 to 1; preemptions: how many a second"
+        ),
     ] = None
     seconds: Annotated[float | None, Field(ge=0, description="how long it must last")] = None
     engine: Annotated[str | None, Field(description="only this engine; default: all")] = None

@@ -38,6 +38,8 @@ class Reading:
     model: str | None = None
     start_s: float | None = None
     warnings: list[str] = field(default_factory=list[str])
+    hints: list[str] = field(default_factory=list[str])
+    """What figures must not be taken for; nothing is wrong."""
     complete: bool = True
     """No line was lost: what is absent really is."""
 

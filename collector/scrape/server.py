@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .detect import detect, why_unknown
 from .fetch import Answer, Fetcher, FetchError, Target
+from .hints import Hints
 from .iterations import Iterations
 from .llamacpp import Router, Slots, is_router
 from .mapping import engines
@@ -30,6 +31,7 @@ class Server:
         self._slots: Slots | None = None
         self._router: Router | None = None
         self._iterations: Iterations | None = None
+        self._hints = Hints()
 
     @property
     def kind(self) -> str:
@@ -88,6 +90,7 @@ class Server:
         if reader is None or not any(name.startswith(reader.engine.prefixes) for name in page.samples):
             reader = self._recognise(page)
         reading = reader.read(page)
+        reading.hints = self._hints.see(reading, page)
         if reader.engine.kind == "llamacpp" and self._router is None:
             self._slots = self._slots or Slots(self._fetcher)
             self._slots.add_to(reading)

@@ -105,7 +105,7 @@ class ScrapeSource:
         except FareboxError as error:
             return self._failed(monotonic_ns, now_ns, str(error))
         at_ns = self._at(now_ns, monotonic_ns)
-        notes = self.setup.unknown(reading) + reading.warnings
+        notes = self.setup.unknown(reading) + reading.warnings + reading.hints
         if abs(now_ns - at_ns) > JUMP_NS and self._run is not None:
             notes.append(f"the time of day jumped by {(now_ns - at_ns) / S:+.0f} s: this run keeps its own clock")
         look = self._see(reading, at_ns, now_ns, monotonic_ns, took_s)

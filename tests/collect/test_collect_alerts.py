@@ -2,7 +2,9 @@
 
 import json
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 from collect_process import until
@@ -12,7 +14,7 @@ from farebox.collector.alerts.watch import AlertWatch
 from farebox.collector.alerts.webhook import Webhook
 from farebox.collector.config.alerts import RuleConfig
 from farebox.collector.totals import Totals
-from farebox.events import ALERTS, BUDGET_STATES, SOURCE_STATES, Alert, BudgetState, SourceState
+from farebox.events import ALERTS, BUDGET_STATES, GPU_SAMPLES, SOURCE_STATES, Alert, BudgetState, GpuSample, SourceState
 from farebox.storage.live import LiveReader
 
 
@@ -78,12 +80,27 @@ def test_idle_and_preemptions_are_seen_in_the_totals(collector, watching):
     assert sorted(after(70))[:2] == [("idle", "chat", True), ("preemptions", "chat", True)]
 
 
+@pytest.mark.parametrize(("load", "found"), [(100, [("spinning", "chat", True)]), (40, [])])
+def test_gpus_that_are_busy_without_tokens(collector, watching, load, found):  # A19
+    after = watching(RuleConfig(kind="spinning", above=0.5, seconds=60))
+    teller, now_ns = Teller(), time.time_ns()
+    spool(collector.root / "w", [teller.run(), teller.step(), teller.beat(900 * MS)])
+    collector.look()
+    [run] = collector.store.runs()
+    polls = json.loads((Path(__file__).parents[1] / "cases/A19.nvml.json").read_text())["polls"]
+    samples = [
+        GpuSample(run.host, told["uuid"], now_ns, n, told["name"], None, "ok", load, *[None] * 11)
+        for n, told in enumerate(polls[0]["devices"])
+    ]
+    assert [told["utilization"]["gpu"] for told in polls[0]["devices"]] == [100, 100]
+    collector.store.append_samples(GPU_SAMPLES, GPU_SAMPLES.to_arrow(samples))
+    assert after(70) == found
+
+
 def test_budgets_and_a_full_cache(collector, watching):
     after = watching(RuleConfig(kind="budget"), RuleConfig(kind="kv-full", above=0.9, seconds=0))
     state = BudgetState("red", "2026-11", "UTC", "USD", 9, 1, None, 10, None, "2026-11-30", "within", None, 1)
     collector.store.put(BUDGET_STATES, state)
-    import time
-
     teller = Teller(start_ns=time.time_ns())
     full = teller.step()
     full["step"] |= {"kv_blocks_used": 99, "kv_blocks_total": 100}

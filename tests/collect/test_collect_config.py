@@ -78,7 +78,7 @@ def test_the_example_is_right_as_it_is_and_with_all_that_is_commented_out(tmp_pa
     for source in document["source"]:
         source.pop("token_file", None)
     config = CollectConfig.model_validate(document)
-    assert len(config.source) == 5 and config.alerts and len(config.alerts.rule) == 5
+    assert len(config.source) == 5 and config.alerts and len(config.alerts.rule) == 6
 
 
 def test_the_example_names_every_key():

@@ -26,6 +26,13 @@ def test_a18_full_time_is_not_a_full_gpu(command):
     assert "at 100 % a GPU may still be almost" in " ".join(command({}, "gpu", "--help").stdout.split())
 
 
+def test_g13_memory_is_reserved_and_no_measure_of_use(command):
+    done = command(case("G13"), "gpu")
+    head, row = done.stdout.splitlines()[:2]
+    assert "memory (reserved)" in head and "73.0 of 80.0 GiB" in row
+    assert "says nothing of how much of it is used" in " ".join(command({}, "gpu", "--help").stdout.split())
+
+
 def test_programs_get_nulls_and_reasons(command):
     found = json.loads(command(case("A03"), "gpu", "--json").stdout)
     assert (found["state"], found["driver"]) == ("up", "580.00")

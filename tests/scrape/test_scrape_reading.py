@@ -116,6 +116,27 @@ def test_the_block_size_behind_a_hit_rate_of_nothing():  # G11
     assert (reading.counters["cached_tokens"], reading.counters["cache_queries"]) == (0, 240_000)
 
 
+def test_hits_of_nothing_are_explained_and_no_fault():  # G11, G02
+    look = looks_at(case("G11.prom"))[0]
+    assert look.standing == "up"
+    assert "0 % hits in the prefix cache: shared prefixes may be shorter than the 784-token block" in (look.why or "")
+    assert "hits" not in (looks_at(case("G02.prom"))[0].why or "")
+    few = case("G11.prom").replace("240000.0", "240.0")
+    assert "hits" not in (looks_at(few)[0].why or "")
+
+
+def test_a_hit_rate_beside_preemptions_is_not_trusted():  # B30
+    assert "sequences were preempted: hits may count" in (looks_at(case("B30.prom"))[0].why or "")
+    calm = case("B30.prom").replace("410.0", "0.0")
+    assert "preempted" not in (looks_at(calm)[0].why or "")
+
+
+def test_a_model_of_several_names_goes_by_the_one_that_prices_have():  # B26
+    look = looks_at(case("B26.prom"), setup=Setup(gpu="h100", gpus=1, model="gpt-x"))[0]
+    assert look.run is not None
+    assert look.run.model == "gpt-x"
+
+
 def test_an_unnamed_model_is_called_after_its_place():  # B26
     look = looks_at("tgi_queue_size 0\n", setup=Setup(gpu="h100", gpus=1))[0]
     assert look.run is not None

@@ -115,7 +115,11 @@ def test_counters_of_others_are_not_work(tmp_path: Path):  # B33
         "".join(f"{name} {value}\n" for name, value in scrape.items() if name != "t")
         for scrape in json.loads(case("B33.seq.json"))["scrapes"]
     ]
-    booked = Booked(tmp_path, looks_at(*pages, every_s=15))
+    looks = looks_at(*pages, every_s=15)
+    assert "lmcache" not in (looks[0].why or "")
+    assert all("counters of lmcache climb while nobody rides" in (look.why or "") for look in looks[1:])
+    assert all(look.standing == "up" for look in looks)
+    booked = Booked(tmp_path, looks)
     assert booked.total("gpu_ns", account="idle") == 75 * S == booked.total("gpu_ns")
 
 
