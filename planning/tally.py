@@ -124,7 +124,7 @@ def steps_of(run: Run, steps: pa.Table) -> Steps:
         steps=steps.num_rows,
         busy_ns=busy_ns,
         running_ns=int((duration * running).sum()),
-        seat_ns=busy_ns * run.max_num_seqs,
+        seat_ns=busy_ns * (run.max_num_seqs or 0),
         busy_gpu_ns=busy_ns * run.gpus,
         preemptions=int(arrow.ints(steps, "preemptions").sum()),
         recomputed_tokens=int(arrow.ints(steps, "recomputed_tokens").sum()),
