@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from sqlalchemy import create_engine, text
 
 from farebox.errors import InputError
 from farebox.events import GPU_SAMPLES, HOST_SAMPLES, LEDGER, REQUESTS, SHARES, STEPS, HostSample, Rate
@@ -69,6 +70,20 @@ def test_hot_and_archived_rows_come_once_and_screens_see_them(tmp_path, url, ser
     with open_for_reading(tmp_path / "s") as reader:
         paid = sum(sum(batch.shares["gpu_ns"].to_pylist()) for batch in done)
         assert reader.query("SELECT sum(gpu_ns) AS x FROM shares").arrow()["x"].to_pylist() == [paid]
+
+
+def test_a_server_of_an_older_version_is_brought_up(tmp_path, url, server):
+    batch = server().batch(3)
+    with create_on(tmp_path / "s", url) as store:
+        store.append(batch._replace(run=batch.run._replace(max_num_seqs=0)))
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE schema_version SET version = 11"))
+        connection.execute(text("ALTER TABLE gpu DROP COLUMN active_ppm, DROP COLUMN shared_by"))
+        connection.execute(text("ALTER TABLE runs ALTER COLUMN max_num_seqs SET NOT NULL"))
+    engine.dispose()
+    with create_store(tmp_path / "s") as store:
+        assert [run.max_num_seqs for run in store.runs()] == [None]
 
 
 def test_settings_samples_and_big_integers(tmp_path, url):
