@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ...events.buckets import Buckets
 from .reading import Cumulative, Reading
@@ -11,6 +11,7 @@ from .reading import Cumulative, Reading
 SAME_START_S = 2.0
 """How far apart two tellings of one start may lie: some engines compute it anew for each page."""
 _SLACK = 1e-9
+FELL = "it fell on a page of which lines were lost"
 
 
 @dataclass(frozen=True)
@@ -36,24 +37,44 @@ def has_restarted(before: Reading, now: Reading) -> bool:
     """Whether another process told `now`: it started later, or a counter fell, which they never do within one."""
     if before.start_s is not None and now.start_s is not None and now.start_s > before.start_s + SAME_START_S:
         return True
-    return any(_fell(value, now.counters.get(noun)) for noun, value in before.counters.items()) or any(
-        _fell(max(buckets.values()), max(now.histograms[noun].values()))
-        for noun, buckets in before.histograms.items()
-        if noun in now.histograms
+    return len(_fallen(before, now)) > now.lost_lines
+
+
+def doubt(before: Reading, now: Reading) -> None:
+    """Take out of `now` what fell on a page of which lines were lost: a line that is lost makes a sum smaller."""
+    for noun in _fallen(before, now):
+        now.missing[noun] = FELL
+        now.counters.pop(noun, None)
+        now.histograms.pop(noun, None)
+    for noun, values in list(now.by_tenant.items()):
+        if any(values.get(tenant, 0) < value for tenant, value in before.by_tenant.get(noun, {}).items()):
+            del now.by_tenant[noun]
+
+
+def carried(before: Reading, now: Reading) -> Reading:
+    """A reading to count on from: where `now` lacks a counter, the one before stands, so nothing counts twice."""
+    counters = before.counters | now.counters
+    return replace(
+        now,
+        counters=counters,
+        histograms=before.histograms | now.histograms,
+        by_tenant=before.by_tenant | now.by_tenant,
+        unclear=sorted({*before.unclear, *now.unclear} - counters.keys()),
     )
 
 
 def moved_between(before: Reading, now: Reading) -> Moved:
     """What moved from one reading to another of the same process.
 
-    A counter that appears counts from 0 if the page before was whole: many do so with their first event.
+    A counter that appears counts from 0 if the page before was whole: many do so with their first event. One that
+    was there without a value that can be believed does not.
     """
-    start = before if before.complete else None
+    was_whole = not before.lost_lines
     return Moved(
-        {noun: value - known for noun, value in now.counters.items()
-         if (known := before.counters.get(noun, _zero(start))) is not None},
+        {noun: value - before.counters.get(noun, 0.0) for noun, value in now.counters.items()
+         if noun in before.counters or (was_whole and noun not in before.unclear)},
         _whole({noun: _difference(before.histograms.get(noun, {}), buckets) for noun, buckets in now.histograms.items()
-                if noun in before.histograms or start is not None}),
+                if noun in before.histograms or was_whole}),
         {noun: _tenants(before.by_tenant.get(noun, {}), values) for noun, values in now.by_tenant.items()},
     )  # fmt: skip
 
@@ -64,8 +85,14 @@ def moved_since_start(now: Reading) -> Moved:
     return Moved(dict(now.counters), _whole(histograms), {noun: dict(values) for noun, values in now.by_tenant.items()})
 
 
-def _zero(whole: Reading | None) -> float | None:
-    return None if whole is None else 0.0
+def _fallen(before: Reading, now: Reading) -> list[str]:
+    """Counters and histograms that are lower than before."""
+    counters = [noun for noun, value in before.counters.items() if _fell(value, now.counters.get(noun))]
+    return counters + [
+        noun
+        for noun, buckets in before.histograms.items()
+        if noun in now.histograms and _fell(max(buckets.values()), max(now.histograms[noun].values()))
+    ]
 
 
 def _fell(before: float, now: float | None) -> bool:

@@ -11,7 +11,7 @@ from .reading import Reading
 
 _KEPT = 2
 """The newest may not be recorded: the one before it is kept as well."""
-_PLAIN = ("gauges", "counters", "by_tenant", "facts", "model", "start_s", "complete")
+_PLAIN = ("gauges", "counters", "by_tenant", "facts", "model", "start_s", "lost_lines", "unclear")
 
 
 class PageMemory:
@@ -30,13 +30,13 @@ class PageMemory:
         unborn.replace(self._path)
 
     def at(self, at_ns: int) -> Reading | None:
-        """The reading that is recorded up to an instant; None when it is not known."""
-        kept = self._kept.get(at_ns)
-        engine = None if kept is None else engines().get(kept["engine"])
-        if kept is None or engine is None:
+        """The reading that is recorded up to an instant; None when it is not known, or was kept by another version."""
+        try:
+            kept = self._kept[at_ns]
+            histograms = {noun: {float(bound): count for bound, count in pairs} for noun, pairs in kept["histograms"]}
+            return Reading(engines()[kept["engine"]], histograms=histograms, **{name: kept[name] for name in _PLAIN})
+        except (KeyError, TypeError, ValueError):
             return None
-        histograms = {noun: {float(bound): count for bound, count in pairs} for noun, pairs in kept["histograms"]}
-        return Reading(engine, histograms=histograms, **{name: kept[name] for name in _PLAIN})
 
     def _load(self) -> dict[int, dict[str, Any]]:
         try:

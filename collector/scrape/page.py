@@ -53,6 +53,8 @@ class Page:
     """Names that the page gives two values of the same labels: nothing of them is believed."""
     was_json: bool = False
     """The page came as one JSON string."""
+    is_cut: bool = False
+    """The last line has no end, which the format asks for: it may be half a number."""
 
     def __contains__(self, name: str) -> bool:
         return name in self.samples
@@ -85,7 +87,8 @@ def read_page(text: str) -> Page:
         if line.strip() == "# EOF":
             break
         reader.line(number, line)
-    return Page(reader.samples, reader.bad, reader.bad_lines, reader.conflicts, was_json)
+    is_cut = not text.endswith("\n") and text.rpartition("\n")[2].strip() not in ("", "# EOF")
+    return Page(reader.samples, reader.bad, reader.bad_lines, reader.conflicts, was_json, is_cut)
 
 
 def read_json(text: str) -> Any:

@@ -40,8 +40,10 @@ class Reading:
     warnings: list[str] = field(default_factory=list[str])
     hints: list[str] = field(default_factory=list[str])
     """What figures must not be taken for; nothing is wrong."""
-    complete: bool = True
-    """No line was lost: what is absent really is."""
+    lost_lines: int = 0
+    """Lines that could not be read. Without any, what is absent really is."""
+    unclear: list[str] = field(default_factory=list[str])
+    """Counters that the page has without a value to be believed: they are not 0."""
 
 
 class Reader:
@@ -54,7 +56,7 @@ class Reader:
     def read(self, page: Page) -> Reading:
         """A page's numbers; what it lacks is named in `missing`."""
         scan = _Scan(page, self.engine, self._pids)
-        reading = Reading(self.engine, complete=not page.bad_lines)
+        reading = Reading(self.engine, lost_lines=page.bad_lines + page.is_cut)
         for noun in GAUGES:
             self._gauge(scan, reading, noun)
         for noun in COUNTERS:
@@ -88,6 +90,7 @@ class Reader:
         parts = scan.parts(expressions)
         if isinstance(parts, str):
             reading.missing[noun] = self._why(noun, parts)
+            reading.unclear += [noun] if parts != NOT_HERE else []
             return
         total = sum(parts.values())
         reading.counters[noun] = total / len(parts) if noun.endswith("busy_s") else total

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from ...errors import FareboxError
 from ...events import Interval, Run, Share, SourceStanding, SourceState, Step
 from ..standing import StandingLog
-from .counters import Moved, has_restarted, moved_between, moved_since_start
+from .counters import Moved, carried, doubt, has_restarted, moved_between, moved_since_start
 from .fetch import Fetcher, HttpFetcher, Target
 from .interval import interval_of
 from .llamacpp import RestingError
@@ -38,6 +38,7 @@ class Look(NamedTuple):
     why: str | None = None
     """What is wrong or has to be said, in plain words."""
     reading: Reading | None = None
+    """The page; counters that it lacks stand as they were last told."""
     is_of_gpus: bool = False
     """The page is of GPUs, not of an engine; then there is nothing else."""
 
@@ -109,7 +110,8 @@ class ScrapeSource:
         if abs(now_ns - at_ns) > JUMP_NS and self._run is not None:
             notes.append(f"the time of day jumped by {(now_ns - at_ns) / S:+.0f} s: this run keeps its own clock")
         look = self._see(reading, at_ns, now_ns, monotonic_ns, took_s)
-        return self._stand(look, [*([look.why] if look.why else []), *notes], reading)
+        assert self._last is not None
+        return self._stand(look, [*([look.why] if look.why else []), *notes], self._last.reading)
 
     def close(self) -> Look:
         """Let go of the server; the run ends where it was last seen."""
@@ -172,6 +174,7 @@ class ScrapeSource:
         if at_ns <= last.at_ns:
             return Look(run)
         missed = self._missed or self._pace.is_late((at_ns - last.at_ns) / S)
+        doubt(last.reading, reading)
         moved = moved_between(last.reading, reading)
         return self._tell(run, reading, moved, at_ns, None if missed else last)
 
@@ -188,7 +191,7 @@ class ScrapeSource:
             told = steps.seen(run, last.reading, reading, moved, began_ns, at_ns)
         interval = interval_of(run, told.step.step_seq, began_ns, at_ns, reading, moved, told.why)
         self._run = run._replace(heartbeat_ns=at_ns)
-        self._last = _Seen(reading, at_ns)
+        self._last = _Seen(carried(self._last.reading, reading), at_ns)
         return Look(self._run, interval=interval, step=told.step, cells=told.cells)
 
     def _take_usage(self, moved: Moved, at_ns: int) -> None:

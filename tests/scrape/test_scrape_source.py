@@ -77,6 +77,48 @@ def test_a_counter_that_falls_is_a_restart_without_any_start_on_the_page():
     assert [bool(look.ended) for look in looks] == [False, False, True, False]
 
 
+def dp(*rows: tuple[int, int | str], running: int = 1, ends: str = "\n") -> str:
+    """A page of data-parallel engines: prompt and output tokens of each."""
+    lines = [f'vllm:num_requests_running{{engine="0"}} {running}']
+    lines += [f'vllm:prompt_tokens_total{{engine="{n}"}} {prompt}' for n, (prompt, _) in enumerate(rows)]
+    lines += [f'vllm:generation_tokens_total{{engine="{n}"}} {output}' for n, (_, output) in enumerate(rows)]
+    return "\n".join(lines) + ends
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        dp((100, 1000), (100, "NaN")),
+        dp((100, 1000), (100, "g@rb")),
+        dp((100, 1000), (100, 1000)) + 'vllm:generation_tokens_total{engine="0"} 7\n',
+        dp((100, 1000), (100, 10), ends=""),  # cut in the middle of 1000
+        dp((100, 1000), (100, 1000)).partition("vllm:gen")[0],
+    ],
+    ids=["nan", "garbled", "contradicts", "cut", "gone"],
+)
+def test_a_page_that_loses_a_counter_for_once_neither_loses_nor_doubles_a_token(between: str):
+    looks = looks_at(dp((100, 1000), (100, 1000)), between, dp((110, 1020), (110, 1020)))
+    assert [step.output_tokens for step in steps_of(looks)] == [0, 40]
+    assert not any(look.ended for look in looks)
+
+
+def test_a_restart_on_a_page_with_a_bad_line_is_still_one():
+    looks = looks_at(dp((100, 1000)), dp((3, 40)) + "g@rb\n", dp((4, 60)) + "g@rb\n")
+    assert [look.ended is not None for look in looks] == [False, True, False]
+    assert [step.output_tokens for step in steps_of(looks)] == [40, 20]
+
+
+def test_a_counter_whose_value_was_never_clear_does_not_count_from_zero():
+    def pids(first: int, second: int) -> str:
+        return (
+            f'vllm:num_requests_running 1\nvllm:generation_tokens_total{{pid="1"}} {first}\n'
+            f'vllm:generation_tokens_total{{pid="2"}} {second}\n'
+        )
+
+    looks = looks_at(pids(1000, 500), pids(1000, 510), pids(1000, 525))
+    assert [step.output_tokens for step in steps_of(looks)] == [0, 15]
+
+
 def test_reachable_without_metrics_is_no_idle_time(tmp_path: Path):  # B08
     looks = looks_at(*[case("B08.prom")] * 3)
     assert [look.run for look in looks] == [None] * 3
