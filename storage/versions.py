@@ -68,7 +68,7 @@ def let_requests_be_partly_known(connection: Connection) -> None:
             connection.exec_driver_sql(statement)
 
 
-@migration(10)
+@migration(8)
 def add_planning(connection: Connection) -> None:
     """Runs tell how else they schedule, so that they can be replayed as they were; advice gets a table."""
     for statement in _ADD_PLANNING.split(";"):
@@ -100,7 +100,7 @@ CREATE TABLE advice (
 """
 
 
-@migration(12)
+@migration(9)
 def let_seats_be_unknown(connection: Connection) -> None:
     """Runs may not know their seats (they had 0 then); readings of GPUs tell who shares the device."""
     _allow_null(connection, "runs", "max_num_seqs")

@@ -78,7 +78,7 @@ def test_a_server_of_an_older_version_is_brought_up(tmp_path, url, server):
         store.append(batch._replace(run=batch.run._replace(max_num_seqs=0)))
     engine = create_engine(url)
     with engine.begin() as connection:
-        connection.execute(text("UPDATE schema_version SET version = 11"))
+        connection.execute(text("UPDATE schema_version SET version = 8"))
         connection.execute(text("ALTER TABLE gpu DROP COLUMN active_ppm, DROP COLUMN shared_by"))
         connection.execute(text("ALTER TABLE runs ALTER COLUMN max_num_seqs SET NOT NULL"))
     engine.dispose()
