@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := $(shell git ls-files '*.py' '*.tcss' '*.toml' 2>/dev/null) pyproject.toml
 
-.PHONY: demo test lint types imports check screenshots bench fits test-llamacpp test-vllm clean
+.PHONY: demo test lint types imports check test-thorough screenshots bench fits test-llamacpp test-vllm clean
 
 demo: $(VENV)/.farebox
 	@$(BIN)/farebox demo
@@ -23,6 +23,10 @@ imports: $(VENV)/.dev $(VENV)/.farebox
 
 check: $(VENV)/.dev $(VENV)/.farebox
 	$(BIN)/pytest -n auto --dist loadgroup
+
+# Properties with twenty times as many examples as in `make test`.
+test-thorough: $(VENV)/.dev $(VENV)/.farebox
+	$(BIN)/pytest -n auto --dist loadgroup --hypothesis-profile=thorough
 
 screenshots: $(VENV)/.dev $(VENV)/.farebox
 	$(BIN)/python docs/make_screenshots.py

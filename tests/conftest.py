@@ -1,11 +1,20 @@
-"""What all tests share."""
+"""What all tests share. `pytest --hypothesis-profile=thorough` tries properties with twenty times as many examples."""
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests"))  # for `properties`
+
+# How long an example takes says more about the machine than about the code.
+PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("usual", PATIENT)
+settings.register_profile("thorough", PATIENT, max_examples=2000)
+settings.load_profile("usual")
 
 
 @pytest.fixture(scope="session")

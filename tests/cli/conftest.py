@@ -47,8 +47,8 @@ def inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Farebox:
     monkeypatch.chdir(tmp_path)
 
     def call(*arguments: str, check: int = 0, given: str = "") -> subprocess.CompletedProcess[str]:
-        done = CliRunner().invoke(app, arguments, input=given, prog_name="farebox")
-        assert done.exit_code == check, f"exit {done.exit_code}\n{done.output}\n{done.exception!r}"
+        done = CliRunner().invoke(app, arguments, input=given, prog_name="farebox", catch_exceptions=False)
+        assert done.exit_code == check, f"exit {done.exit_code}\n{done.output}"
         return subprocess.CompletedProcess(arguments, done.exit_code, done.stdout, done.stderr)
 
     return call

@@ -65,11 +65,11 @@ def test_a_question_that_has_no_answer_is_refused(store, inside, arguments, mess
     assert message in inside("report", "store", *arguments, check=2).stderr
 
 
-def test_who_pays_for_idle_and_how_steps_are_shared_changes_no_total(rated, bill, farebox):
+def test_who_pays_for_idle_and_how_steps_are_shared_changes_no_total(inside, rated, bill):
     plain = bill(*WEEK)
     for idle in ("weighted", "even", "reservation"):
         assert bill(*WEEK, "--idle", idle)["invoice_micro"] == plain["invoice_micro"]
-    tokens = json.loads(farebox("report", "store", *WEEK, "--policy", "tokens", "--format", "json").stdout)
+    tokens = json.loads(inside("report", "store", *WEEK, "--policy", "tokens", "--format", "json").stdout)
     assert tokens["policy"] == "tokens"
     per_tenant, again = amounts(plain, "account", "tenant"), amounts(tokens, "account", "tenant")
     assert sum(per_tenant.values()) == sum(again.values()) and per_tenant != again
@@ -114,9 +114,9 @@ def test_every_format_tells_the_same_sum(rated, bill, inside, tmp_path):
     assert "cannot write" in inside("report", "store", "-o", "no/such/file", check=2).stderr
 
 
-def test_a_closed_bill_stays_to_the_byte(rated, farebox, inside):
+def test_a_closed_bill_stays_to_the_byte(rated, inside):
     close = ("report", "close", "store", "--period", MINUTE, "--by", "tenant,tier")
-    assert "is closed since" in farebox(*close).stdout
+    assert "is closed since" in inside(*close).stdout
     forms = ("table", "csv", "json")
     before = {form: inside("report", "store", "--period", MINUTE, "--format", form).stdout for form in forms}
     assert "tier" in before["csv"] and "4.29" in before["table"]
@@ -181,12 +181,12 @@ def test_what_is_not_over_is_closed_only_when_told(rated, inside):
     assert "is closed since" in inside(*close, "--early").stdout
 
 
-def test_what_comes_late_is_a_correction_in_the_open_period(rated, farebox, inside, bill):
+def test_what_comes_late_is_a_correction_in_the_open_period(rated, inside, bill):
     whole = bill("--from", "2026-01-01", "--to", "2026-01-02")["invoice_micro"]
     inside("report", "close", "store", "--period", MINUTE)
     frozen = inside("report", "store", "--period", MINUTE).stdout
     late = ("--trace", "synthetic:9", "--limit", "20", "--gpu", "h100", "--model", "llama-3-8b", "--engine-id", "late")
-    farebox("run", *late, "--store", "store")
+    inside("run", *late, "--store", "store")
     assert inside("report", "store", "--period", MINUTE).stdout == frozen
     rest = bill("--from", "2026-01-01T00:01Z", "--to", "2026-01-02")
     corrections = [line for line in rest["lines"] if line["account"].startswith("correction of")]
@@ -194,21 +194,21 @@ def test_what_comes_late_is_a_correction_in_the_open_period(rated, farebox, insi
     assert rest["invoice_micro"] == bill("--from", "2026-01-01", "--to", "2026-01-02")["invoice_micro"] - whole
 
 
-def test_explain_accounts_for_the_whole_difference(rated, farebox, inside):
+def test_explain_accounts_for_the_whole_difference(rated, inside):
     inside("rates", "add", "store", "--gpu-type", "h100", "--price", "8.58", "--replace", "--from", "1970-01-01")
     later = "2026-01-01T00:01Z/2026-01-01T00:02Z"
     told = json.loads(inside("explain", "store", later, MINUTE, "--json").stdout)
     assert told
-    printed = farebox("explain", "store", later, MINUTE, "--by", "tenant").stdout
+    printed = inside("explain", "store", later, MINUTE, "--by", "tenant").stdout
     assert "summariser" in printed and "total" in printed and "\x1b" not in printed
     assert "is not a period" in inside("explain", "store", "x", MINUTE, check=2).stderr
 
 
-def test_the_report_is_the_default_of_its_group(store, farebox):
-    usage = farebox("report", "--help").stdout
+def test_the_report_is_the_default_of_its_group(inside, store):
+    usage = inside("report", "--help").stdout
     assert "farebox report [OPTIONS] STORE" in usage and "farebox report close STORE" in usage
-    assert "Usage: farebox report close" in farebox("report", "close", "--help").stdout
-    assert "Missing argument 'STORE'" in farebox("report", check=2).stderr
+    assert "Usage: farebox report close" in inside("report", "close", "--help").stdout
+    assert "Missing argument 'STORE'" in inside("report", check=2).stderr
 
 
 @pytest.mark.parametrize("group", ["rates", "hosts", "prices", "tenants", "teams", "budgets", "report"])

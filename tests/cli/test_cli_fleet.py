@@ -10,9 +10,9 @@ EXAMPLE = str(Path(__file__).parents[2] / "examples" / "fleet" / "fleet.toml")
 RUN = ("run", "--fleet", EXAMPLE, "--trace", "synthetic", "--limit", "300")
 
 
-def test_the_example_runs_and_is_billed(farebox, inside):
+def test_the_example_runs_and_is_billed(inside):
     start = ("--start", "2026-01-05T06:59:50+01:00")
-    done = json.loads(farebox(*RUN, *start, "--store", "s", "--rate", "3.60", "--json").stdout)
+    done = json.loads(inside(*RUN, *start, "--store", "s", "--rate", "3.60", "--json").stdout)
     chat, code, night = done["endpoints"]
     assert [e["name"] for e in (chat, code, night, done["total"])] == ["chat", "code", "night", "all"]
     assert (chat["engines"], chat["runs"], code["runs"], night["runs"]) == (3, 3, 1, 1)

@@ -64,19 +64,19 @@ def test_a_run_is_recorded_whole_and_billed_to_the_micro_dollar(farebox, small_t
     assert abs(Decimal(bill["invoice_micro"]) - Decimal(wall) * Decimal("4.29") / 3_600_000) <= Decimal("0.5")
 
 
-def test_unix_lines_and_a_final_newline_give_the_same_run(farebox, azure_csv, tmp_path):
+def test_unix_lines_and_a_final_newline_give_the_same_run(inside, azure_csv, tmp_path):
     rows = [("2023-11-16 18:17:03.9799600", 374, 44), ("2023-11-16 18:17:04.0319600", 396, 9)]
     azure_csv(tmp_path / "a_chat.csv", rows)
     azure_csv(tmp_path / "b_chat.csv", rows, newline="\n", end=True)
     for name in "ab":
-        farebox("run", "--trace", f"azure:{name}_chat.csv", *FAST, "--store", name)
+        inside("run", "--trace", f"azure:{name}_chat.csv", *FAST, "--store", name)
     assert ledger_sums(tmp_path / "a") == ledger_sums(tmp_path / "b")
 
 
-def test_a_bad_row_names_file_and_line_and_leaves_the_store_alone(farebox, azure_csv, tmp_path):
+def test_a_bad_row_names_file_and_line_and_leaves_the_store_alone(inside, azure_csv, tmp_path):
     bad = azure_csv(tmp_path / "bad.csv", [("2023-11-16 18:17:03.97", 374, 44)])
     bad.write_bytes(bad.read_bytes() + b"\r\n2023-11-16 18:17:04.03,12x,8")
-    done = farebox("run", "--trace", f"azure:{bad}", *FAST, "--store", "store", check=2)
+    done = inside("run", "--trace", f"azure:{bad}", *FAST, "--store", "store", check=2)
     assert "bad.csv:3" in done.stderr and "12x" in done.stderr
     assert not (tmp_path / "store").exists()
 
@@ -94,29 +94,29 @@ def test_a_bad_row_names_file_and_line_and_leaves_the_store_alone(farebox, azure
         (("--trace", "synthetic", "--rate", "much"), "is not a price"),
     ],
 )
-def test_wrong_input_is_one_clear_line_and_no_store(farebox, tmp_path, arguments, message):
-    done = farebox("run", *arguments, "--store", "store", check=2)
+def test_wrong_input_is_one_clear_line_and_no_store(inside, tmp_path, arguments, message):
+    done = inside("run", *arguments, "--store", "store", check=2)
     assert message in done.stderr
     assert not (tmp_path / "store").exists()
 
 
-def test_repeating_a_run_changes_nothing(farebox, tmp_path):
+def test_repeating_a_run_changes_nothing(inside, tmp_path):
     command = ("run", "--trace", "synthetic:3", "--limit", "60", *FAST, "--store", "store")
-    first = farebox(*command).stdout
+    first = inside(*command).stdout
     before = {path: path.read_bytes() for path in (tmp_path / "store" / "archive").rglob("*.parquet")}
-    assert farebox(*command).stdout == first
+    assert inside(*command).stdout == first
     assert {path: path.read_bytes() for path in (tmp_path / "store" / "archive").rglob("*.parquet")} == before
 
 
-def test_another_run_in_the_same_time_of_the_same_engine_is_refused(farebox):
-    farebox("run", "--trace", "synthetic:3", "--limit", "20", *FAST, "--store", "store")
+def test_another_run_in_the_same_time_of_the_same_engine_is_refused(inside):
+    inside("run", "--trace", "synthetic:3", "--limit", "20", *FAST, "--store", "store")
     other = ("run", "--trace", "synthetic:4", "--limit", "20", *FAST, "--store", "store")
-    assert "--engine-id" in farebox(*other, check=1).stderr
-    farebox(*other, "--engine-id", "second")
+    assert "--engine-id" in inside(*other, check=1).stderr
+    inside(*other, "--engine-id", "second")
 
 
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_run_keeps_everything_and_can_be_completed(farebox, start_farebox, tmp_path, signum):
+def test_an_interrupted_run_keeps_everything_and_can_be_completed(inside, start_farebox, tmp_path, signum):
     command = ("run", "--trace", "synthetic:5", "--limit", "200", *FAST, "--store", "store")
     process = start_farebox(*command, "--speed", "1")
     wait_for_steps(tmp_path / "store", 50)
@@ -126,24 +126,24 @@ def test_an_interrupted_run_keeps_everything_and_can_be_completed(farebox, start
     assert "recorded in store" in out
     assert_books_balance(tmp_path / "store")
 
-    farebox(*command)
-    farebox(*command[:-1], "whole")
+    inside(*command)
+    inside(*command[:-1], "whole")
     assert_books_balance(tmp_path / "store")
     assert ledger_sums(tmp_path / "store") == ledger_sums(tmp_path / "whole")
 
 
-def test_after_kill_9_the_store_opens_and_the_run_can_be_completed(farebox, start_farebox, tmp_path):
+def test_after_kill_9_the_store_opens_and_the_run_can_be_completed(inside, start_farebox, tmp_path):
     command = ("run", "--trace", "synthetic:6", "--limit", "200", *FAST, "--store", "store")
     process = start_farebox(*command, "--speed", "1")
     wait_for_steps(tmp_path / "store", 50)
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()
     assert_books_balance(tmp_path / "store")
-    farebox("archive", "store")
+    inside("archive", "store")
     assert archived(tmp_path / "store", "steps").count_rows() >= 50
 
-    farebox(*command)
-    farebox(*command[:-1], "whole")
+    inside(*command)
+    inside(*command[:-1], "whole")
     assert ledger_sums(tmp_path / "store") == ledger_sums(tmp_path / "whole")
 
 
@@ -159,20 +159,20 @@ def wait_for_steps(store: Path, count: int, patience_s: float = 60) -> None:
     raise AssertionError(f"no {count} steps in {patience_s} s")
 
 
-def test_each_tenant_is_named_by_its_file_or_as_told(farebox, azure_csv, tmp_path):
+def test_each_tenant_is_named_by_its_file_or_as_told(inside, azure_csv, tmp_path):
     rows = [("2023-11-16 18:17:03.97", 10, 2)]
     azure_csv(tmp_path / "Trace_code.csv", rows)
     azure_csv(tmp_path / "Trace_conv.csv", rows)
-    farebox("run", "--trace", "azure:Trace_code.csv,azure:support=Trace_conv.csv", *FAST, "--store", "store")
+    inside("run", "--trace", "azure:Trace_code.csv,azure:support=Trace_conv.csv", *FAST, "--store", "store")
     with open_store(tmp_path / "store") as store:
         requests = store.read(REQUESTS)
     assert sorted(requests["tenant_id"].to_pylist()) == ["code", "support"]
     assert len(set(requests["request_id"].to_pylist())) == 2
 
 
-def test_load_makes_arrivals_dense_and_keeps_the_work(farebox, small_trace, tmp_path):
+def test_load_makes_arrivals_dense_and_keeps_the_work(inside, small_trace, tmp_path):
     for load in ("1", "4"):
-        farebox("run", "--trace", f"azure:{small_trace}", *FAST, "--load", load, "--store", f"load-{load}")
+        inside("run", "--trace", f"azure:{small_trace}", *FAST, "--load", load, "--store", f"load-{load}")
     spans, tokens = [], []
     for load in ("1", "4"):
         requests = archived(tmp_path / f"load-{load}", "requests").to_table()
@@ -182,34 +182,34 @@ def test_load_makes_arrivals_dense_and_keeps_the_work(farebox, small_trace, tmp_
     assert abs(spans[0] - 4 * spans[1]) <= 4 and tokens[0] == tokens[1]
 
 
-def test_a_report_has_the_same_sum_in_every_format(farebox, tmp_path):
-    farebox("run", "--trace", "synthetic:8", "--limit", "80", *FAST, "--rate", "4.29", "--store", "store")
-    bill = json.loads(farebox("report", "store", "--format", "json").stdout)
+def test_a_report_has_the_same_sum_in_every_format(inside, tmp_path):
+    inside("run", "--trace", "synthetic:8", "--limit", "80", *FAST, "--rate", "4.29", "--store", "store")
+    bill = json.loads(inside("report", "store", "--format", "json").stdout)
     total = Decimal(bill["invoice_micro"]).scaleb(-6)
-    rows = list(csv.DictReader(io.StringIO(farebox("report", "store", "--format", "csv").stdout)))
+    rows = list(csv.DictReader(io.StringIO(inside("report", "store", "--format", "csv").stdout)))
     assert sum(Decimal(row["amount"]) for row in rows) == total
-    farebox("report", "store", "--format", "parquet", "-o", "bill.parquet")
+    inside("report", "store", "--format", "parquet", "-o", "bill.parquet")
     table = ds.dataset(tmp_path / "bill.parquet").to_table()
     assert table.num_rows == len(rows)
-    printed = farebox("report", "store").stdout
+    printed = inside("report", "store").stdout
     assert "idle" in printed and "\x1b" not in printed
 
 
-def test_without_a_rate_a_report_says_so_and_shows_gpu_time(farebox):
-    farebox("run", "--trace", "synthetic:8", "--limit", "30", *FAST, "--store", "store")
-    done = farebox("report", "store")
+def test_without_a_rate_a_report_says_so_and_shows_gpu_time(inside):
+    inside("run", "--trace", "synthetic:8", "--limit", "30", *FAST, "--store", "store")
+    done = inside("report", "store")
     assert "No rate" in done.stdout and "GPU-ms" in done.stdout and "0.00 USD" not in done.stdout
-    assert "4.29 USD per GPU-hour" in farebox("report", "store", "--rate", "4.29").stdout
+    assert "4.29 USD per GPU-hour" in inside("report", "store", "--rate", "4.29").stdout
 
 
-def test_a_report_groups_by_what_it_is_asked(farebox):
-    farebox("run", "--trace", "synthetic:8", "--limit", "30", *FAST, "--store", "store")
-    rows = csv.DictReader(io.StringIO(farebox("report", "store", "--by", "tenant,tier", "--format", "csv").stdout))
+def test_a_report_groups_by_what_it_is_asked(inside):
+    inside("run", "--trace", "synthetic:8", "--limit", "30", *FAST, "--store", "store")
+    rows = csv.DictReader(io.StringIO(inside("report", "store", "--by", "tenant,tier", "--format", "csv").stdout))
     assert {"tenant", "tier"} <= set(rows.fieldnames or [])
-    assert "choose from" in farebox("report", "store", "--by", "colour", check=2).stderr
+    assert "choose from" in inside("report", "store", "--by", "colour", check=2).stderr
 
 
-def test_a_missing_store_is_one_clear_line(farebox, tmp_path):
+def test_a_missing_store_is_one_clear_line(inside, tmp_path):
     for command in ("report", "archive", "top"):
-        assert "nowhere" in farebox(command, "nowhere", check=1).stderr
+        assert "nowhere" in inside(command, "nowhere", check=1).stderr
     assert not (tmp_path / "nowhere").exists()

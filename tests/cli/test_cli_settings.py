@@ -40,8 +40,8 @@ def rates_of(store: Path) -> list[Rate]:
         return opened.rates()
 
 
-def test_a_new_rate_ends_the_open_one_and_says_so(farebox, inside, store):
-    farebox("rates", "add", "store", "--gpu-type", "H100", "--price", "4.29", "--note", "contract 7")
+def test_a_new_rate_ends_the_open_one_and_says_so(inside, store):
+    inside("rates", "add", "store", "--gpu-type", "H100", "--price", "4.29", "--note", "contract 7")
     again = (
         "rates",
         "add",
@@ -55,7 +55,7 @@ def test_a_new_rate_ends_the_open_one_and_says_so(farebox, inside, store):
         "--from",
         "2026-06-01",
     )
-    assert "h100_sxm that held before ends at 2026-06-01 00:00Z" in farebox(*again).stderr
+    assert "h100_sxm that held before ends at 2026-06-01 00:00Z" in inside(*again).stderr
     assert inside(*again).stderr == ""
     assert rates_of(store) == [
         Rate("gpu_type", "h100_sxm", "USD", "4.29", None, 0, JUNE, "contract 7"),
@@ -119,10 +119,10 @@ def test_owning_a_gpu_gives_an_exact_rate_and_keeps_its_terms(inside, store):
     assert "years 4" in inside("rates", "list", "store").stdout
 
 
-def test_rates_are_imported_whole_or_not_at_all(farebox, inside, store, tmp_path):
+def test_rates_are_imported_whole_or_not_at_all(inside, store, tmp_path):
     good = "gpu_type,price,currency,from,to\nh100,4.29,eur,2026-06-01,\n,3,,,2026-06-01\n"
     (tmp_path / "rates.csv").write_text(good + 'l4,1,USD,"2026-06-01T00:00:01Z",\nh100,many,,2027-01-01,\n', "utf-8")
-    refused = farebox("rates", "import", "store", "rates.csv", check=2).stderr
+    refused = inside("rates", "import", "store", "rates.csv", check=2).stderr
     assert "rates.csv:4:" in refused and "whole minutes" in refused and "rates.csv:5: 'many' is not a price" in refused
     assert rates_of(store) == []
     (tmp_path / "rates.csv").write_text("\ufeff" + good, "utf-8")
@@ -160,8 +160,8 @@ def test_a_rate_ends_and_one_since_the_beginning_is_replaced(inside, store):
     )
 
 
-def test_example_rates_tell_their_source_and_are_used_by_nothing(farebox, inside, store):
-    examples = json.loads(farebox("rates", "examples", "--json").stdout)
+def test_example_rates_tell_their_source_and_are_used_by_nothing(inside, store):
+    examples = json.loads(inside("rates", "examples", "--json").stdout)
     assert {"h100_sxm", "h200_sxm", "b200_sxm", "a100_sxm", "l40s", "l4"} <= {e["gpu_type"] for e in examples}
     assert all(e["source"] and e["date"] and Fraction(e["price"]) > 0 for e in examples)
     assert all(gpu(e["gpu_type"]).name == e["gpu_type"] for e in examples if e["gpu_type"] != "mi300x")
@@ -169,12 +169,12 @@ def test_example_rates_tell_their_source_and_are_used_by_nothing(farebox, inside
     assert json.loads(inside("report", "store", "--format", "json").stdout)["invoice_micro"] is None
 
 
-def test_hosts_are_declared_and_ended(farebox, inside, store):
-    added = farebox(
+def test_hosts_are_declared_and_ended(inside, store):
+    added = inside(
         "hosts", "add", "store", "node 7", "--gpus", "8", "--type", "h100", "--from", "2026-06-01", "--note", "lease"
     )
     assert "note: no run is on node 7 (h100_sxm)" in added.stderr and socket.gethostname() in added.stderr
-    farebox("hosts", "end", "store", "node 7", "--at", "2026-07-01", "--tz", "Europe/Berlin")
+    inside("hosts", "end", "store", "node 7", "--at", "2026-07-01", "--tz", "Europe/Berlin")
     assert kept(store, CAPACITIES) == [Capacity("node 7", "h100_sxm", 8, JUNE, JULY_BERLIN, "lease")]
     assert "8×h100_sxm" in inside("hosts", "list", "store").stdout
     assert "no declaration" in inside("hosts", "end", "store", "node 8", "--at", "2026-07-01", check=2).stderr
@@ -183,12 +183,12 @@ def test_hosts_are_declared_and_ended(farebox, inside, store):
     assert "note" not in inside(*here).stderr
 
 
-def test_prices_need_a_unit_and_are_imported_whole_or_not_at_all(farebox, inside, store, tmp_path):
+def test_prices_need_a_unit_and_are_imported_whole_or_not_at_all(inside, store, tmp_path):
     head = "model,tier,unit,input,cached_input,output,valid_from\n"
     (tmp_path / "p.csv").write_text(
         head + "a,,per_1m,1,0.5,2,\nb,,,1,,2,\nc,slow,per_1k,1,,2,\nd,,per_1k,x,,2,\n", "utf-8"
     )
-    refused = farebox("prices", "import", "store", "p.csv", check=2).stderr
+    refused = inside("prices", "import", "store", "p.csv", check=2).stderr
     assert "p.csv:3: no unit: write per_token, per_1k, per_1m" in refused
     assert "p.csv:4: tier 'slow'" in refused and "p.csv:5: input 'x' is not a price" in refused
     assert "p.csv:2" not in refused and kept(store, PRICES) == []
@@ -218,8 +218,8 @@ def test_a_file_that_is_no_price_list_is_refused_by_its_line(inside, store, tmp_
     assert message in inside("prices", "import", "store", "p.csv", check=2).stderr
 
 
-def test_a_tenant_moves_and_keeps_its_history(farebox, inside, store):
-    farebox("tenants", "set", "store", "chat", "--name", "Chät", "--team", "support", "--reserve", "0.25")
+def test_a_tenant_moves_and_keeps_its_history(inside, store):
+    inside("tenants", "set", "store", "chat", "--name", "Chät", "--team", "support", "--reserve", "0.25")
     moved = inside("tenants", "set", "store", "chat", "--team", "success", "--from", "2026-06-01")
     assert "ends at 2026-06-01" in moved.stderr and "team success" in moved.stdout
     inside("tenants", "end", "store", "chat", "--at", "2026-07-01", "--tz", "Europe/Berlin")
@@ -340,8 +340,8 @@ def test_erasing_a_tenant_keeps_the_sums(inside, store):
     assert [inside(*bill).stdout for bill in bills] == before
 
 
-def test_a_budget_is_set_for_a_period_of_a_zone(farebox, inside, store):
-    farebox("budgets", "set", "store", "support", "--period", "2026-10", "--soft", "8000.5", "--hard", "10000")
+def test_a_budget_is_set_for_a_period_of_a_zone(inside, store):
+    inside("budgets", "set", "store", "support", "--period", "2026-10", "--soft", "8000.5", "--hard", "10000")
     inside("budgets", "set", "store", "support", "--period", "2026-10", "--hard", "9000", "--currency", "EUR")
     (budget,) = kept(store, BUDGETS)
     assert budget[:6] == ("support", "2026-10", "UTC", "EUR", None, 9_000_000_000)

@@ -79,24 +79,19 @@ def assert_left_clean(seen):
     assert MOUSE_OFF in seen and CURSOR_ON in seen
 
 
-@pytest.fixture
-def store(farebox, tmp_path):
-    run = ("run", "--trace", "synthetic:2", "--limit", "40", "--gpu", "h100", "--model", "llama-3-8b")
-    farebox(*run, "--rate", "4.29", "--store", "store")
-    return "store"
-
-
-def test_q_leaves(terminal, store):
-    screen = terminal("top", store)
+@pytest.mark.usefixtures("store")
+def test_q_leaves(terminal):
+    screen = terminal("top", "store")
     screen.wait_for(b"tenant")
     os.write(screen.main, b"q")
     assert screen.end() == 0
     assert_left_clean(screen.seen)
 
 
+@pytest.mark.usefixtures("store")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
-def test_a_signal_leaves_the_terminal_clean(terminal, store, number):
-    screen = terminal("top", store)
+def test_a_signal_leaves_the_terminal_clean(terminal, number):
+    screen = terminal("top", "store")
     screen.wait_for(b"tenant")
     screen.process.send_signal(number)
     assert screen.end() == 128 + number

@@ -8,7 +8,7 @@ from farebox.storage.live import LiveReader
 from farebox.storage.store import open_store
 from farebox.tui.feed import Feed
 
-WATCH_S = 6
+WATCH_S = 4
 
 
 def test_a_run_and_a_screen_live_on_one_store(farebox, start_farebox, tmp_path):

@@ -2,8 +2,9 @@
 
 from random import Random
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import tries
 
 from farebox.collector.expand import expand
 from farebox.engine.arrival import Arrival
@@ -106,7 +107,7 @@ def configs(draw):
     )
 
 
-@settings(max_examples=100, deadline=None)
+@tries(40)
 @given(arrivals=workloads(), config=configs())
 def test_leaping_changes_nothing(arrivals, config):
     one_by_one, leaping = serve(Steps(), config, arrivals), serve(Leaps(), config, arrivals)

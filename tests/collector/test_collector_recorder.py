@@ -4,8 +4,9 @@ from itertools import accumulate
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import tries
 
 from farebox.collector.recorder import Recorder
 from farebox.engine.arrival import Arrival
@@ -97,7 +98,7 @@ def record(store: MemoryStore, arrivals: list[Arrival], flush_every: int, **chan
     recorder.flush()
 
 
-@settings(deadline=None, max_examples=60)
+@tries(35)
 @given(arrivals=workloads(), flush_every=st.integers(1, 200), mode=st.sampled_from(["continuous", "static", "none"]))
 def test_every_gpu_nanosecond_has_one_owner(arrivals, flush_every, mode):
     store = MemoryStore()
@@ -112,7 +113,7 @@ def test_every_gpu_nanosecond_has_one_owner(arrivals, flush_every, mode):
         assert row["prefill_ns"] + row["decode_ns"] == row["duration_ns"]
 
 
-@settings(deadline=None, max_examples=40)
+@tries(40)
 @given(arrivals=workloads())
 def test_all_tokens_are_counted_once(arrivals):
     store = MemoryStore()
@@ -132,7 +133,7 @@ def test_all_tokens_are_counted_once(arrivals):
     assert total(ledger, "requests") == requests.num_rows == len(arrivals)
 
 
-@settings(deadline=None, max_examples=40)
+@tries(25)
 @given(arrivals=workloads(), flush_every=st.integers(1, 50), keep=st.integers(0, 30))
 def test_a_run_told_again_after_a_crash_is_recorded_once(arrivals, flush_every, keep):
     whole, crashed = MemoryStore(), MemoryStore()

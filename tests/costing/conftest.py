@@ -1,10 +1,6 @@
-"""Lets the costing tests import `costing_helpers` beside them, and take their time on a busy machine."""
+"""Lets the costing tests import `costing_helpers` beside them."""
 
 import sys
 from pathlib import Path
 
-from hypothesis import settings
-
 sys.path.insert(0, str(Path(__file__).parent))
-settings.register_profile("costing", deadline=None)
-settings.load_profile("costing")

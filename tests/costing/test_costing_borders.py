@@ -7,8 +7,9 @@ import pyarrow as pa
 import pytest
 from costing_books import DAY, HOUR, books_of, capacity, line, price, rate, tenant
 from costing_helpers import make_run
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import tries
 
 from farebox.costing.borders import borders
 from farebox.costing.closing import PeriodOpen, close
@@ -115,7 +116,7 @@ def drawn_books(draw):
     )
 
 
-@settings(max_examples=40)
+@tries(20)
 @given(
     drawn_books(),
     st.sampled_from(ZONES),
@@ -129,13 +130,13 @@ def test_every_bill_is_the_same(books, tz, by, idle, ends):
     same_bill(build_report(books, period, by, idle), build_report(added, period, by, idle))
 
 
-@settings(max_examples=10)
+@tries(10)
 @given(drawn_books(), st.sampled_from(BY))
 def test_so_is_the_bill_of_all_time(books, by):
     same_bill(build_report(books, None, by), build_report(rolled(books, hourly="hour" in by), None, by))
 
 
-@settings(max_examples=10)
+@tries(10)
 @given(drawn_books(), ledger_lines(), drawn_books(), st.sampled_from(ZONES))
 def test_so_are_corrections_of_what_was_closed_on_other_terms(books, late, other, tz):
     """What comes late is priced with the settings of its closing, which are not today's."""
@@ -150,7 +151,7 @@ def test_so_are_corrections_of_what_was_closed_on_other_terms(books, late, other
     same_bill(build_report(today, open_period), build_report(rolled(today, open_period, hourly=False), open_period))
 
 
-@settings(max_examples=10)
+@tries(10)
 @given(drawn_books(), st.sampled_from(ZONES))
 def test_so_are_explanations(books, tz):
     a, b = (Period.between(START + day * DAY, START + (day + 2) * DAY, tz) for day in (1, 3))

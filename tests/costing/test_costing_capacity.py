@@ -6,8 +6,9 @@ from decimal import Decimal
 import pytest
 from costing_books import DAY, HOUR, at, books_of, capacity, line, minutes, rate, read_case
 from costing_helpers import make_run
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import tries
 
 from farebox.costing.capacity import CapacityError
 from farebox.costing.periods import Period
@@ -135,7 +136,7 @@ def test_a_gpu_that_two_engines_had_at_once_is_not_charged_twice_in_silence():
 walls = st.lists(st.tuples(st.integers(0, 40), st.integers(1, 20), st.integers(1, 3)), min_size=1, max_size=8)
 
 
-@settings(max_examples=25)
+@tries(25)
 @given(walls, st.lists(st.tuples(st.integers(0, 40), st.integers(1, 20), st.integers(1, 4)), max_size=4))
 def test_what_is_too_much_and_what_is_missing_are_told_minute_by_minute(told, contracts):
     runs, lines = [], []

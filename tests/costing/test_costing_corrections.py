@@ -8,8 +8,9 @@ from dataclasses import replace
 import pytest
 from costing_books import HOUR, books_of, line, minutes, rate, tenant
 from costing_helpers import make_run
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import tries
 
 from farebox.costing.closing import PeriodClosed, PeriodOpen, check_reopen
 from farebox.costing.closing_cells import cells_from_json, cells_to_json, freeze, thaw
@@ -188,7 +189,7 @@ MONTHS = (SEPTEMBER, OCTOBER, NOVEMBER, Period.parse("2026-12"))
 deeds = st.lists(st.tuples(st.sampled_from(["close", "reopen"]), st.sampled_from(MONTHS[:3]), late_lines), max_size=6)
 
 
-@settings(max_examples=15, deadline=None)
+@tries(15)
 @given(deeds, st.sampled_from(["separate", "weighted", "even"]))
 def test_all_bills_together_are_what_the_ledger_says(todo, policy):
     """Whatever is closed and reopened in whatever order, and whatever comes late between."""

@@ -4,8 +4,9 @@ from fractions import Fraction
 
 import pytest
 from costing_helpers import US, make_cell, make_model, make_step
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import tries
 
 from farebox.costing.emptiness import REFERENCE_OCCUPANCY, empty_part, fill_cells
 from farebox.costing.rule import SplitError, split_step
@@ -202,7 +203,7 @@ def held_steps(draw, model, measured):
     return steps
 
 
-@settings(max_examples=80)
+@tries(80)
 @given(st.data(), models, st.booleans())
 def test_columns_and_cells_follow_one_rule(data, model, measured):
     steps = data.draw(held_steps(model, measured))

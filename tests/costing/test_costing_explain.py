@@ -6,8 +6,9 @@ from io import StringIO
 
 import pytest
 from costing_bills import DAY, HOUR, START, an_hour, books, line, rate
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import tries
 from rich.console import Console
 
 from farebox.collector.embedded import EmbeddedEngine
@@ -137,7 +138,7 @@ traffic = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@tries(40)
 @given(
     traffic, traffic, st.sampled_from(["separate", "weighted", "even"]), st.sampled_from(["tenant", "tier", "model"])
 )

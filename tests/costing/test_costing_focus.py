@@ -10,8 +10,9 @@ from fractions import Fraction
 import pyarrow.parquet as pq
 import pytest
 from costing_bills import DAY, HOUR, OCTOBER, START, an_hour, books, line, rate
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import tries
 
 from farebox.costing.closing import close
 from farebox.costing.focus import focus_rows, to_focus_csv, to_focus_parquet
@@ -82,7 +83,7 @@ def test_declared_time_without_a_run_is_a_charge_of_its_own():
 gpu_times = st.integers(1, 10**13)
 
 
-@settings(max_examples=40, deadline=None)
+@tries(40)
 @given(
     st.lists(st.tuples(st.integers(0, 2), st.sampled_from("abc"), gpu_times), min_size=1, max_size=12),
     st.lists(st.tuples(st.integers(0, 2), gpu_times), max_size=3),

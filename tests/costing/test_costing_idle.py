@@ -5,8 +5,9 @@ from collections import Counter
 import pytest
 from costing_books import DAY, HOUR, books_of, capacity, line, minutes, rate, tenant
 from costing_helpers import make_run
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import tries
 
 from farebox.costing.periods import Period
 from farebox.costing.report import build_report
@@ -58,7 +59,7 @@ def run_lines(engine, told):
         yield line("idle", "", PIECE - ns, **where)
 
 
-@settings(max_examples=30)
+@tries(30)
 @given(pieces, cards, registers, st.booleans())
 def test_lines_are_the_invoice_under_every_policy_and_any_rates(told, card, register, declared):
     engines = dict(zip(PLACES, told, strict=False))

@@ -5,8 +5,9 @@ from collections import Counter
 import pyarrow as pa
 import pytest
 from costing_helpers import make_cell, make_request, make_run, make_step
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import tries
 
 from farebox.costing.arrow import total_by
 from farebox.costing.ledger import Bookkeeper, LedgerError
@@ -187,7 +188,7 @@ lengths = st.one_of(st.just(0), st.integers(1, 100), st.integers(0, 3 * MINUTE))
 stream = st.lists(st.tuples(lengths, lengths, st.booleans(), st.integers(0, MINUTE), cell_lists), max_size=6)
 
 
-@settings(max_examples=40)
+@tries(40)
 @given(stream, st.integers(1, 8), lengths, lengths, st.data())
 def test_any_way_of_cutting_the_stream_gives_the_same_complete_ledger(stream, gpus, load, tail, data):
     run = make_run(gpus=gpus, started_ns=7 * MINUTE - 13, load_ns=load)

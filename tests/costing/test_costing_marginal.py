@@ -4,8 +4,9 @@ import random
 
 import pytest
 from costing_helpers import US, case_b, make_cell, make_model, make_run, make_step, with_experts, with_ridge
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import tries
 
 from farebox.costing.ledger import Bookkeeper
 from farebox.costing.marginal import MARGINAL_SUMS, marginal_lines, marginal_of, roll_marginals, step_marginals
@@ -79,7 +80,7 @@ cells_of_a_step = st.lists(
 )  # fmt: skip
 
 
-@settings(max_examples=50)
+@tries(50)
 @given(cells_of_a_step, st.sampled_from([MODEL, with_ridge(MODEL), with_experts(MODEL), make_model(row_comm=US)]))
 def test_no_tenants_marginal_time_is_above_its_share_on_either_side_of_the_ridge(told, model):
     """As L(M)/M never rises, L(M) − L(M − m) ≤ L(M)·m/M: leaving never saves more than one pays, but for rounding."""
@@ -114,7 +115,7 @@ def cut(table, seed):
 spans = st.lists(st.tuples(st.integers(0, MINUTE_NS), st.integers(1, 3 * MINUTE_NS)), min_size=1, max_size=5)
 
 
-@settings(max_examples=15)
+@tries(15)
 @given(spans, st.integers(0, 9))
 def test_minutes_add_up_to_the_steps_and_what_is_covered_is_the_bill(lengths, seed):
     run, steps, shares = a_run(lengths)

@@ -5,8 +5,9 @@ from itertools import combinations, permutations
 
 import pytest
 from costing_helpers import US, case_a, case_b, make_cell, make_model, make_step, with_experts, with_ridge
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import tries
 
 from farebox.costing.policies import POLICIES, PolicyError, roofline, shapley, split
 from farebox.costing.rule import SplitError
@@ -65,7 +66,7 @@ def time(cells, model):
     return model.step(sum(c.rows for c in cells), sum(c.attn for c in cells)) if cells else 0
 
 
-@settings(max_examples=60)
+@tries(60)
 @given(sequences, small_models)
 def test_shapley_is_the_average_over_all_orders_of_boarding(values, model):
     cells = riders(values)
@@ -170,7 +171,7 @@ def may_be_counted(cells, model):
     return rows <= model.memory_rows or (seqs <= 150 and len(cells) <= 3) or not model.weights
 
 
-@settings(max_examples=80)
+@tries(80)
 @given(st.data(), any_model, st.sampled_from(sorted(POLICIES)))
 def test_columns_follow_every_policy_as_cells_do(data, model, policy):
     steps = []

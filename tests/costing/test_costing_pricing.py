@@ -8,8 +8,9 @@ from fractions import Fraction
 import pytest
 from costing_books import DAY, HOUR, at, books_of, line, minutes, price, rate, tenant
 from costing_helpers import make_run
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import tries
 
 from farebox.costing.line import COLUMNS
 from farebox.costing.periods import Period
@@ -116,7 +117,7 @@ def sums(report):
     return {key: value for key, value in total.items() if value}
 
 
-@settings(max_examples=10, deadline=None)
+@tries(10)
 @given(st.sampled_from(DST_MONTHS), ledgers, cards, st.sampled_from(["separate", "weighted", "even"]))
 def test_the_days_of_a_month_add_up_to_the_month(place, rows, card, policy):
     zone, month = place
@@ -157,7 +158,7 @@ def test_the_days_of_a_month_in_which_clocks_change_add_up_in_every_zone(zone, m
     assert whole.total.gpu_ns == period.to_ns - period.from_ns
 
 
-@settings(max_examples=25, deadline=None)
+@tries(25)
 @given(ledgers, cards, st.lists(st.sampled_from(sorted(COLUMNS)), min_size=1, max_size=3, unique=True))
 def test_no_grouping_changes_an_amount(rows, card, by):
     period = Period.parse("2026-10", "Europe/Berlin")

@@ -6,8 +6,9 @@ from collections import Counter
 import pyarrow as pa
 import pytest
 from costing_helpers import US, make_cell, make_model, make_request, make_run, make_step
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import tries
 
 from farebox.costing.ledger import Bookkeeper
 from farebox.costing.policies import POLICIES, PolicyError
@@ -170,7 +171,7 @@ spans = st.tuples(
 )
 
 
-@settings(max_examples=25)
+@tries(25)
 @given(st.lists(spans, max_size=4), st.lists(st.booleans(), min_size=4, max_size=4), st.sampled_from(sorted(POLICIES)))
 def test_measured_runs_with_holes_keep_what_is_nobodys_too(lengths, holes, policy):
     *events, stored = measured_run(lengths, holes)

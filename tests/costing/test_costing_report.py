@@ -11,8 +11,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from costing_helpers import make_run
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import tries
 from rich.console import Console
 
 import farebox.costing
@@ -203,7 +204,7 @@ def runs_behind(entries):
     ]
 
 
-@settings(max_examples=60, deadline=None)
+@tries(60)
 @given(entries, groupings, st.one_of(st.none(), st.decimals(0, 100, places=4)))
 def test_lines_always_add_up(entries, by, rate):
     report = report_of(entries, rate, tuple(by), runs_behind(entries) or None)

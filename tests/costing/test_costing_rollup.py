@@ -4,8 +4,9 @@ from collections import Counter
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import tries
 
 from farebox.costing import rollup
 from farebox.costing.rollup import roll_up
@@ -44,7 +45,7 @@ def rows_of(table):
     return list(zip(*(table[name].to_pylist() for name in ("at", *KEYS, *SUMS)), strict=True))
 
 
-@settings(max_examples=40)
+@tries(40)
 @given(st.lists(st.tuples(st.lists(row, max_size=12), st.booleans()), max_size=6))
 def test_sums_are_exact_for_any_batches(parts):
     rows = [row for part, _ in parts for row in part]
@@ -54,7 +55,7 @@ def test_sums_are_exact_for_any_batches(parts):
     assert table.schema.names == ["at", *KEYS, *SUMS]
 
 
-@settings(max_examples=40)
+@tries(40)
 @given(st.lists(st.lists(row, max_size=12), max_size=6))
 def test_more_groups_than_slots_and_more_sums_than_are_kept_change_nothing(parts):
     with pytest.MonkeyPatch.context() as patch:

@@ -2,8 +2,9 @@
 
 import pytest
 from costing_helpers import US, case_a, case_b, make_cell, make_model, make_step, with_experts, with_ridge
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
+from properties import tries
 
 from farebox.costing.rule import SplitError, cell_weights, split_step
 from farebox.costing.shares import split_steps
@@ -129,7 +130,7 @@ def test_shares_add_up_to_the_step(values, model, duration, gpus):
     assert min(split_step(cells, model, duration, gpus, True)) >= 0
 
 
-@settings(max_examples=100)
+@tries(100)
 @given(st.data(), models, st.booleans(), st.booleans())
 def test_columns_and_cells_follow_one_rule(data, model, measured, known):
     model = model if known or not measured else None

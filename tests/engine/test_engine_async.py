@@ -4,13 +4,14 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import tries
 
 from farebox.engine.lock_step import LockStep
 from farebox.engine.pipeline import PipelinedEngine, engine_of
 
-SETTINGS = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+SETTINGS = tries(40)
 MS = 1_000_000
 
 

@@ -6,15 +6,16 @@ from datetime import UTC, datetime
 from itertools import pairwise
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import tries
 
 from farebox.engine.engine import Engine
 from farebox.engine.fleet import Endpoint, Fleet, Hours, Route, replay_fleet
 from farebox.engine.pace import Pace
 from farebox.engine.replay import replay
 
-SETTINGS = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+SETTINGS = tries(15)
 SECOND = 10**9
 MINUTE = 60 * SECOND
 

@@ -4,8 +4,9 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import tries
 
 from farebox.engine.arrival import Arrival
 from farebox.engine.jump.caching import jump_engine
@@ -80,7 +81,7 @@ def workload(rng, start_ns):
         )
 
 
-@settings(max_examples=100, deadline=None)
+@tries(40)
 @given(
     caching=st.booleans(),
     rng=st.builds(Random, st.integers(0, 2**32)),

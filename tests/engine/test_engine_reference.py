@@ -1,9 +1,10 @@
 """The engine, which keeps sums, does what an engine does that looks at every sequence and every row."""
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import tries
 
-SETTINGS = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+SETTINGS = tries(50)
 
 
 def by_end(requests):

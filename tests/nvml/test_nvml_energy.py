@@ -1,8 +1,9 @@
 """Energy adds up, whatever a counter does."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import tries
 
 from farebox.collector.nvml.energy import MOST_MW, EnergyMeter
 from farebox.collector.nvml.reasons import Missing, missing
@@ -10,7 +11,7 @@ from farebox.collector.nvml.reasons import Missing, missing
 SECOND_NS = 10**9
 DENIED, NEVER = missing("UNKNOWN"), missing("NOT_SUPPORTED")
 LIMIT = 300_000
-SETTINGS = settings(deadline=None, max_examples=60)
+SETTINGS = tries(60)
 
 
 def counted(readings, limit=LIMIT):

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import tries
 
 from farebox.roofline import UNITS_PER_NS, Replica, StepModel, gpu, model
 from farebox.roofline.configuration import Configuration
@@ -38,11 +39,11 @@ def without_cache(replica: Replica) -> Replica:
     return replace(replica, constants=replace(constants, kernels=cold))
 
 
-FEW = settings(max_examples=40, deadline=None)
+FEW = tries(40)
 batches, contexts = st.integers(1, 512), st.integers(1, 32_768)
 
 
-@settings(FEW)
+@FEW
 @given(replicas, batches, contexts, st.booleans())
 def test_parts_are_positive_and_sum_to_the_kernels(replica, batch, context, decodes):
     work = Work.decode(batch, context) if decodes else Work.prefill(batch, context)
@@ -53,7 +54,7 @@ def test_parts_are_positive_and_sum_to_the_kernels(replica, batch, context, deco
     assert (parts.allreduce_ms > 0) == (replica.tp > 1)
 
 
-@settings(FEW)
+@FEW
 @given(replicas, batches, contexts, st.integers(1, 4096))
 def test_more_riders_longer_contexts_and_larger_prompts_take_no_less(replica, batch, context, more):
     """Apart from what starting kernels takes longer for a few rows than for many."""
@@ -71,7 +72,7 @@ def test_more_riders_longer_contexts_and_larger_prompts_take_no_less(replica, ba
     assert prefill(batch, context) <= prefill(batch + 1, context) * 1.0001
 
 
-@settings(FEW)
+@FEW
 @given(replicas)
 def test_a_decode_of_one_reads_its_weights_no_faster_than_the_datasheet_says(replica):
     peak_ms = replica.model.streamed_bytes(replica.weights) / replica.tp / replica.gpu.bandwidth * 1e3
@@ -126,7 +127,7 @@ def test_a_gpu_that_nobody_measured_says_so():
     assert Replica(gpu("h100"), model("llama-3-8b")).origin_constants.origin.is_calibrated
 
 
-@settings(FEW)
+@FEW
 @given(replicas, st.integers(1, 8192), st.integers(1, 8192))
 def test_a_crowd_shares_no_more_than_its_groups_would_take_alone(replica, few, more):
     """L(M)/M never rises: the property that keeps roofline shares in the core."""
@@ -178,7 +179,7 @@ def test_lines_through_a_concave_stream_meet_its_points(dense, experts, number):
         assert min(base + slope * rows for base, slope in drawn) == pytest.approx(units, abs=16 + 1e-9 * units)
 
 
-@settings(FEW)
+@FEW
 @given(
     st.sampled_from(GPUS).map(gpu),
     st.sampled_from(("llama-2-7b", "llama-3-70b", "mixtral-8x7b", "qwen3-30b-a3b")).map(model),

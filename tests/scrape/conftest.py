@@ -1,10 +1,6 @@
-"""Lets the scraping tests import `scrape_pages` beside them, and take their time on a busy machine."""
+"""Lets the scraping tests import `scrape_pages` beside them."""
 
 import sys
 from pathlib import Path
 
-from hypothesis import settings
-
 sys.path.insert(0, str(Path(__file__).parent))
-settings.register_profile("scrape", deadline=None)
-settings.load_profile("scrape")

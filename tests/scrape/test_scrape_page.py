@@ -1,8 +1,9 @@
 """The parser: good lines survive whatever stands beside them, and what is no number is nothing."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import tries
 from scrape_pages import case
 
 from farebox.collector.scrape import page as module
@@ -30,7 +31,7 @@ def test_any_text_is_read_or_refused_in_words(text: str):
         assert all(s.value is None or abs(s.value) < float("inf") for ss in page.samples.values() for s in ss)
 
 
-@settings(max_examples=60)
+@tries(60)
 @given(
     st.lists(st.tuples(names, labels, st.floats(allow_nan=False, allow_infinity=False)), max_size=6),
     st.lists(

@@ -6,8 +6,9 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import tries
 from scrape_pages import H100, START, S, case, looks_at, page_of, source_of
 
 from farebox.collector.scrape.fetch import FetchError
@@ -339,7 +340,7 @@ pages_told = st.lists(
 )
 
 
-@settings(max_examples=8)
+@tries(8)
 @given(pages_told, st.sampled_from([H100, UP_TO]))
 def test_whatever_pages_say_tokens_and_time_add_up(tmp_path_factory, moves, setup):
     totals, pages = Counter[str](), []

@@ -1,7 +1,8 @@
 """Tokens without a tokenizer: counting, filler and prefixes."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import tries
 
 from farebox.engine.server.tokens import BYTES_PER_TOKEN, WORDS, Prompt, chat_text, filler, word
 
@@ -18,7 +19,7 @@ def test_an_answer_counts_what_was_asked_for_when_it_comes_back_as_a_prompt(toke
     assert filler(tokens) == "".join(word(number) for number in range(tokens))
 
 
-@settings(max_examples=40, deadline=None)
+@tries(40)
 @given(st.lists(st.integers(0, 2**64 - 1), max_size=50))
 def test_token_ids_are_counted_exactly(ids):
     prompt = Prompt.of_ids(ids)
@@ -26,7 +27,7 @@ def test_token_ids_are_counted_exactly(ids):
     assert len(prompt.prefix_ids(BLOCK)) == len(ids) // BLOCK
 
 
-@settings(max_examples=40, deadline=None)
+@tries(40)
 @given(st.text(max_size=60), st.text(max_size=60), st.text(max_size=60))
 def test_prompts_share_the_ids_of_what_they_share(start, one, other):
     ids = [Prompt.of_text(start + rest).prefix_ids(BLOCK) for rest in (one, other)]
@@ -35,7 +36,7 @@ def test_prompts_share_the_ids_of_what_they_share(start, one, other):
     assert all(0 <= prefix < 2**63 for prefix in ids[0])
 
 
-@settings(max_examples=40, deadline=None)
+@tries(40)
 @given(st.lists(st.integers(0, 9), min_size=8, max_size=40), st.integers(0, 39))
 def test_blocks_after_a_difference_have_other_ids(tokens, place):
     changed = list(tokens)

@@ -9,8 +9,9 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import tries
 from spooled_telling import START_NS, Collector, Teller, append_lines
 
 from farebox.storage.spool.lines import encode, segment_path, segments
@@ -91,7 +92,7 @@ def look(collector: Collector, how: str) -> Collector:
     return Collector(collector.store.path)
 
 
-@settings(max_examples=25, deadline=None)
+@tries(25)
 @given(ACTIONS)
 def test_any_kills_of_either_side(actions):
     with tempfile.TemporaryDirectory() as place:

@@ -3,8 +3,9 @@
 import tempfile
 from pathlib import Path
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
+from properties import tries
 
 from farebox.events import LEDGER, REQUESTS, SHARES, STEPS
 from farebox.storage.live import LiveReader
@@ -37,7 +38,7 @@ def do(store, servers, told, operation):
     return store
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@tries(15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(operations=operations)
 def test_every_row_is_answered_once_after_every_operation(server, said, told, operations):
     servers = {engine: server(engine, gap_ns=7 * MINUTE) for engine in ENGINES}

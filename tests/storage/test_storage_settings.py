@@ -5,8 +5,9 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import tries
 
 from farebox.events import (
     ADVICE,
@@ -210,7 +211,7 @@ def test_what_is_replaced_or_ended_is_kept(store):
     assert changes(store) == [("tenants", "t", False, "replaced"), ("tenants", "t", False, "ended")]
 
 
-@settings(max_examples=15, deadline=None)
+@tries(15)
 @given(rows=st.lists(st.tuples(st.integers(0, 9), st.none() | st.integers(1, 10), st.booleans()), max_size=8))
 def test_whatever_is_entered_no_two_rows_hold_together(tmp_path_factory, rows):
     with create_store(tmp_path_factory.mktemp("s") / "s") as store:

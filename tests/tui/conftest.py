@@ -8,6 +8,7 @@ from functools import cache
 from itertools import pairwise
 from math import sin
 from threading import Event
+from time import monotonic
 from types import SimpleNamespace
 
 import pytest
@@ -322,14 +323,21 @@ def make_feed(reader: FakeReader, **options) -> Feed:
     return Feed(reader, PEAKS.get, wall_ns=lambda: newest, steady_ns=lambda: 0, **options)
 
 
-async def settled(pilot, seen) -> None:
-    """Wait until `seen(app)`: the worker polls in a thread of its own."""
-    for _ in range(400):
+async def settled(pilot, seen, patience_s=30) -> None:
+    """Wait until `seen(app)` and what it led to is drawn: the worker polls in a thread of its own."""
+    give_up = monotonic() + patience_s
+    while not seen(pilot.app):
+        assert monotonic() < give_up, "the app did not get there"
         await pilot.pause(0.01)
-        if seen(pilot.app):
-            await pilot.pause()
-            return
-    raise AssertionError("the app did not get there")
+    await pilot.pause()
+
+
+async def at_rest(pilot) -> None:
+    """Wait until the picture stays as it is: a widget that appears is laid out first and drawn then."""
+    before, now = None, pilot.app.screen._compositor.render_strips()
+    while now != before:
+        await pilot.pause(0.02)
+        before, now = now, pilot.app.screen._compositor.render_strips()
 
 
 def make_app(reader: FakeReader, **options) -> FareboxApp:
@@ -373,6 +381,7 @@ def make() -> SimpleNamespace:
         ladder=ladder,
         store=FakeReader,
         settled=settled,
+        at_rest=at_rest,
     )
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from decimal import Decimal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import tries
 
 from farebox.tui.feed import Feed
 
@@ -308,7 +309,7 @@ def test_pages_are_read_to_the_end(make, told, monkeypatch):
     assert make.feed(told).poll() == whole
 
 
-@settings(max_examples=20, deadline=None)
+@tries(20)
 @given(cuts=st.lists(st.integers(0, 120), max_size=6), late=st.integers(0, 30))
 def test_however_a_store_grows_the_figures_are_the_same(make, cuts, late):
     """Steps come in any portions, and shares may be there before the steps they belong to."""
@@ -327,7 +328,7 @@ def test_however_a_store_grows_the_figures_are_the_same(make, cuts, late):
     assert feed.poll() == Feed(whole, wall_ns=lambda: 0, steady_ns=lambda: 0).poll()
 
 
-@settings(max_examples=40, deadline=None)
+@tries(40)
 @given(
     steps=st.lists(st.tuples(st.integers(0, 3 * 10**9), st.integers(0, 3 * 10**9), st.integers(1, 4)), max_size=40),
     load=st.integers(0, 2 * 10**9),

@@ -48,7 +48,7 @@ NAMES = [
 @pytest.fixture(autouse=True)
 def hurry(monkeypatch):
     monkeypatch.setattr("farebox.tui.app.POLL_S", 0.05)
-    monkeypatch.setattr("farebox.tui.app.RETRY_S", 0.05)
+    monkeypatch.setattr("farebox.tui.app.RETRY_S", 0.2)
 
 
 def shown(app) -> str:

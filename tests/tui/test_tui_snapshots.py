@@ -22,7 +22,7 @@ def resting(make):
 
         async def run_before(pilot) -> None:
             await make.settled(pilot, seen)
-            await pilot.pause()
+            await make.at_rest(pilot)
 
         return app, run_before
 
@@ -107,13 +107,14 @@ def test_gpus(snap_compare, resting, make, told):
     assert snap_compare(app, terminal_size=(120, 40), run_before=run_before)
 
 
-def test_tenant_detail(snap_compare, resting, told):
+def test_tenant_detail(snap_compare, resting, make, told):
     app, settle = resting(told, lambda a: a.screen.view is not None, state=State("tenants"))
 
     async def run_before(pilot) -> None:
         await settle(pilot)
         await pilot.press("j", "enter")
-        await pilot.pause(0.2)
+        await make.settled(pilot, lambda a: a.screen.view.detail is not None)
+        await make.at_rest(pilot)
 
     assert snap_compare(app, terminal_size=(80, 24), run_before=run_before)
 

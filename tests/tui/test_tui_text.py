@@ -5,8 +5,9 @@ from __future__ import annotations
 from decimal import Decimal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import tries
 from rich.cells import cell_len
 
 from farebox.tui import money, numbers
@@ -37,7 +38,7 @@ def test_what_cannot_be_seen_is_spelled_out(name, shown):
     assert literal(name) == shown
 
 
-@settings(max_examples=40)
+@tries(40)
 @given(st.text(max_size=20))
 def test_a_literal_never_carries_control_characters(text):
     assert all(c.isprintable() or c.isspace() for c in literal(text))
@@ -99,7 +100,7 @@ def test_too_little_to_show_is_not_shown_as_nothing():
     assert money.figure(Decimal("0.0000001"), milli=True) == "<.001"
 
 
-@settings(max_examples=50)
+@tries(50)
 @given(st.lists(st.integers(0, 10**9), min_size=1, max_size=20), st.integers(0, 6))
 def test_rounded_amounts_add_up(amounts, places):
     grain = 10 ** (6 - places)

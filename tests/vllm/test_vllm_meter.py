@@ -5,8 +5,9 @@ from collections import Counter
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import tries
 from vllm_drive import Ask, Metered, sums, tell
 from vllm_fake import FakeRequest
 
@@ -42,7 +43,7 @@ def total(events, name):
     return sum(event["step"][name] for event in events)
 
 
-@settings(max_examples=60, deadline=None)
+@tries(60)
 @given(ASKS, ENGINES)
 def test_cells_are_what_was_computed(asks, engine):
     metered = Metered(asks, **engine).run()
@@ -51,7 +52,7 @@ def test_cells_are_what_was_computed(asks, engine):
     assert metered.guard.faults == 0
 
 
-@settings(max_examples=25, deadline=None)
+@tries(25)
 @given(ASKS, ENGINES)
 def test_a_step_is_the_sum_of_its_cells_and_time_has_no_gaps(asks, engine):
     metered = Metered(asks, **engine).run()
@@ -69,7 +70,7 @@ def test_a_step_is_the_sum_of_its_cells_and_time_has_no_gaps(asks, engine):
         assert keys == sorted(set(keys))
 
 
-@settings(max_examples=25, deadline=None)
+@tries(25)
 @given(ASKS, ENGINES)
 def test_every_request_is_told_once_with_its_times_in_order(asks, engine):
     metered = Metered(asks, **engine).run()
