@@ -15,7 +15,7 @@ from .upstream import Answer, Upstream, UpstreamError
 from .visit import REQUEST_ID, ClientLeftError, Message, Receive, Send, Visit
 
 OPEN_PATHS = frozenset({"/health", "/healthz", "/ping", "/metrics", "/version"})
-"""What monitoring reads; it needs no key."""
+"""What monitoring reads (GET, HEAD); it needs no key."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,10 +52,9 @@ class Proxy:
             visit.leave()
 
     async def _serve(self, visit: Visit) -> None:
-        if not visit.target.startswith(b"/") or visit.method == "CONNECT":
-            raise ApiError(400, "The proxy serves paths of its own server only.")
+        _check_frame(visit)
         keys = visit.credentials()
-        is_open = visit.path in OPEN_PATHS
+        is_open = visit.path in OPEN_PATHS and visit.method in ("GET", "HEAD")
         tenant_id = "" if is_open else self._access.tenant(keys)
         asked_tier = tier(keys)
         body = await visit.body(self._rules.max_body_bytes)
@@ -137,6 +136,16 @@ class Proxy:
         if visit.request_id is None:
             more.append((REQUEST_ID, visit.made_id.encode()))
         return more + end_to_end(visit.headers, *less)
+
+
+def _check_frame(visit: Visit) -> None:
+    """Refuse what the server behind may read as another request than the proxy does; raises `ApiError` (400)."""
+    if not visit.target.startswith(b"/") or visit.method == "CONNECT":
+        raise ApiError(400, "The proxy serves paths of its own server only.")
+    if b"#" in visit.target:
+        raise ApiError(400, "A fragment (#) is no part of a request.")
+    if {b"content-length", b"transfer-encoding"} <= {name for name, _ in visit.headers}:
+        raise ApiError(400, "A body has a Content-Length or a Transfer-Encoding, not both.")
 
 
 def _header_text(text: str) -> bytes:

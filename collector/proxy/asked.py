@@ -13,9 +13,10 @@ METERED = frozenset(
     (
         "completions", "responses", "messages", "embeddings", "rerank", "score", "classify", "pooling",
         "transcriptions", "translations", "invocations", "completion", "infill", "generate", "generate_stream",
+        "embedding", "reranking", "encode",
     )
 )  # fmt: skip
-"""Last parts of the paths whose answers are work of the engine: OpenAI's, Anthropic's, vLLM's, llama.cpp's, TGI's."""
+"""Last parts of the paths whose answers are work of the engine: OpenAI's, Anthropic's, and those of engines."""
 _OLLAMA = ("/api/chat", "/api/generate", "/api/embed")
 LONGEST_MODEL = 256
 
@@ -115,9 +116,9 @@ def asked_of(method: str, path: str, body: bytes) -> Asked | None:
 
 
 def is_metered(path: str) -> bool:
-    """Whether a path's answers are work of the engine."""
+    """Whether a path's answers are work of the engine; TGI generates at its root, too."""
     path = path.rstrip("/")
-    return path.rpartition("/")[2] in METERED or path.endswith(_OLLAMA)
+    return not path or path.rpartition("/")[2] in METERED or path.endswith(_OLLAMA)
 
 
 def asks_less(forcing: Forcing, status: int, body: bytes) -> Forcing:

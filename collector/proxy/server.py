@@ -87,14 +87,14 @@ def run(
         signal.signal(signum, stop)
     try:
         with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
-            runner.run(_serve(server, access, keys, sock, on_warning))
+            runner.run(_serve(server, upstream, access, keys, sock, on_warning))
     finally:
         spool.close()
-        upstream.close()
 
 
 async def _serve(
     server: uvicorn.Server,
+    upstream: Upstream,
     access: Access,
     keys: KeySource | None,
     sock: socket.socket,
@@ -104,6 +104,7 @@ async def _serve(
     try:
         await server.serve(sockets=[sock])
     finally:
+        upstream.close()
         if looking is not None:
             looking.cancel()
 

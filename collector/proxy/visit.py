@@ -13,6 +13,8 @@ from .headers import Headers, end_to_end, first
 from .upstream import Answer, Call, UpstreamError
 
 REQUEST_ID = b"x-request-id"
+BODY_SILENT_S = 60.0
+"""How long a client may be silent in the middle of its body."""
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -49,14 +51,21 @@ class Visit:
         return found
 
     async def body(self, most: int) -> bytes:
-        """The whole body; raises `ApiError` (413) when it is larger than `most`, ClientLeftError when it never ends."""
+        """The whole body; ClientLeftError when it never ends.
+
+        Raises `ApiError`: 413 when it is larger than `most`, 408 when nothing more of it comes.
+        """
         length = first(self.headers, b"content-length")
         if length is not None and int(length) > most:
             raise _too_large(most)
         parts: list[bytes] = []
         size = 0
         while True:
-            message = await self._receive()
+            try:
+                async with asyncio.timeout(BODY_SILENT_S):
+                    message = await self._receive()
+            except TimeoutError:
+                raise ApiError(408, f"Nothing more of the body came for {BODY_SILENT_S:g} s.") from None
             if message["type"] == "http.disconnect":
                 raise ClientLeftError
             parts.append(message.get("body", b""))

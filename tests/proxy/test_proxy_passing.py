@@ -8,6 +8,7 @@ from contextlib import suppress
 import pytest
 from proxy_wire import CutError, read_reply
 
+from farebox.collector.proxy import visit
 from farebox.collector.proxy.headers import end_to_end
 from farebox.engine.server.access import Access
 from farebox.events import ApiKey, hash_key
@@ -63,7 +64,7 @@ async def test_health_and_metrics_need_no_key_and_everything_else_does(start):
     proxied = await start(script, access=access)
     for path in ("/health", "/metrics", "/version"):
         assert (await proxied.ask(path, method="GET")).body == b"vllm:num_requests_running 1\n"
-    for path, method in (("/v1/models", "GET"), ("/v1/chat/completions", "POST"), ("/tokenize", "POST")):
+    for path, method in (("/v1/models", "GET"), ("/v1/chat/completions", "POST"), ("/health", "POST")):
         reply = await proxied.ask(path, CHAT, method)
         assert (reply.status, reply.json["error"]["type"]) == (401, "AuthenticationError")
     assert (await proxied.ask("/v1/models", method="GET", Authorization=f"Bearer {'k' * 20}")).status == 200
@@ -380,19 +381,25 @@ async def test_an_old_client_an_old_server_and_expect_continue(start):
     writer.close()
 
 
-async def test_paths_of_other_servers_are_refused(start):
+async def test_paths_of_other_servers_and_what_servers_read_in_two_ways_are_refused(start):
     async def script(asking):
         await asking.answer(b"inside")
 
     proxied = await start(script)
-    for line in (b"GET http://elsewhere/x HTTP/1.1", b"CONNECT elsewhere:443 HTTP/1.1", b"OPTIONS * HTTP/1.1"):
+    for line in (
+        b"GET http://elsewhere/x HTTP/1.1",
+        b"CONNECT elsewhere:443 HTTP/1.1",
+        b"OPTIONS * HTTP/1.1",
+        b"POST /v1/completions#x HTTP/1.1",  # vLLM's server and llama.cpp's cut it off and would serve it, unmetered
+        b"POST /v1/models HTTP/1.1\r\nContent-Length: 4\r\nTransfer-Encoding: chunked",
+    ):
         with suppress(CutError):  # after CONNECT nothing more can be said
             assert (await proxied.raw(line + b"\r\nHost: elsewhere\r\n\r\n")).status == 400
     assert not proxied.asked
 
 
 @pytest.mark.parametrize(
-    "path", ["/v1/completions/", "//v1/chat/completions", "/v1/chat/completions?a=/x", "/generate"]
+    "path", ["/v1/completions/", "//v1/chat/completions", "/v1/chat/completions?a=/x", "/generate", "/"]
 )
 async def test_no_spelling_of_a_path_goes_unmetered(start, path):
     async def script(asking):
@@ -424,6 +431,17 @@ async def test_limits_on_bodies_and_heads(start):
     with suppress(CutError):  # the server may hang up before it has read all of the head
         assert (await proxied.ask("/big", X_Long="x" * 200_000)).status == 400
     assert len(proxied.asked) == 1
+
+
+async def test_a_body_that_does_not_come_is_given_up(start, monkeypatch):
+    async def script(asking):
+        await asking.answer(b"")
+
+    monkeypatch.setattr(visit, "BODY_SILENT_S", 0.05)
+    proxied = await start(script)
+    reply = await proxied.raw(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{")
+    assert reply.status == 408
+    assert not proxied.asked
 
 
 async def test_a_large_answer_goes_through_and_its_usage_is_read(start):
