@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
+import socket
 import ssl
+import threading
 import time
+import zlib
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 from ...errors import FareboxError, InputError
@@ -18,6 +23,7 @@ if TYPE_CHECKING:
 
 TIMEOUT_S = 10.0
 MOST_BYTES = 16 * 2**20
+_MOST_REDIRECTS = 3
 _ACCEPT = "text/plain;version=0.0.4,application/openmetrics-text;version=1.0.0;q=0.5,*/*;q=0.1"
 _SAYS = {
     400: "the server does not accept the request (400)",
@@ -114,15 +120,23 @@ class HttpFetcher:
     def __init__(self, target: Target) -> None:
         self._target = target
         self._client: httpx.Client | None = None
+        self._socket: socket.socket | None = None
 
     def get(self, path: str) -> Answer:
         """See `Fetcher`. A page that takes too long or is too large is given up, its connection with it."""
         import httpx
 
         began = time.monotonic()
+        deadline = began + self._target.timeout_s
+        watch = threading.Timer(self._target.timeout_s, self._hang_up)
+        watch.daemon = True
+        watch.start()
         try:
             client = self._client = self._client or self._connect()
-            return Answer(self._read(client, path, began + self._target.timeout_s), time.monotonic() - began)
+            text = self._read(client, path)
+            if time.monotonic() >= deadline:  # what was hung up on may look like the end of a page
+                raise FetchError(self._too_slow())
+            return Answer(text, time.monotonic() - began)
         except FetchError as error:
             if error.status is None:
                 self.close()
@@ -132,13 +146,16 @@ class HttpFetcher:
             raise FetchError(self._too_slow()) from None
         except (httpx.HTTPError, httpx.InvalidURL, ssl.SSLError, OSError) as error:
             self.close()
-            raise FetchError(f"{self._target.place}: {_words(error)}") from None
+            is_late = time.monotonic() >= deadline
+            raise FetchError(self._too_slow() if is_late else f"{self._target.place}: {_words(error)}") from None
+        finally:
+            watch.cancel()
 
     def close(self) -> None:
         """See `Fetcher`."""
         if self._client is not None:
             self._client.close()
-            self._client = None
+            self._client = self._socket = None
 
     def _connect(self) -> httpx.Client:
         import httpx
@@ -152,25 +169,44 @@ class HttpFetcher:
             verify=_trust(self._target.ca_file),
             timeout=self._target.timeout_s,
             limits=httpx.Limits(max_connections=1, max_keepalive_connections=1, keepalive_expiry=30),
-            follow_redirects=True,
-            max_redirects=3,
+            follow_redirects=False,
             trust_env=False,
         )
 
-    def _read(self, client: httpx.Client, path: str, deadline: float) -> str:
-        body = bytearray()
+    def _trace(self, event: str, info: dict[str, Any]) -> None:
+        if event in ("connection.connect_tcp.complete", "connection.start_tls.complete"):
+            self._socket = info["return_value"].get_extra_info("socket")
+
+    def _hang_up(self) -> None:
+        """End a wait that no timeout of a single read ends: a server may send a byte now and then for ever."""
+        if self._socket is not None:
+            with suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RDWR)
+
+    def _read(self, client: httpx.Client, path: str) -> str:
         parts = urlsplit(self._target.url)
-        with client.stream("GET", f"{parts.scheme}://{parts.netloc}{path}") as answer:
-            if answer.status_code != 200:
-                raise FetchError(f"{self._target.place}{path}: {_says(answer.status_code)}", answer.status_code)
-            for piece in answer.iter_bytes():
-                body += piece
-                if len(body) > MOST_BYTES:
-                    raise FetchError(
-                        f"{self._target.place}{path} is larger than {MOST_BYTES >> 20} MiB: it is not read"
-                    )
-                if time.monotonic() > deadline:
-                    raise FetchError(self._too_slow())
+        request: httpx.Request | None = client.build_request(
+            "GET", f"{parts.scheme}://{parts.netloc}{path}", extensions={"trace": self._trace}
+        )
+        for _ in range(_MOST_REDIRECTS + 1):
+            answer = client.send(request, stream=True)
+            try:
+                if answer.next_request is None:
+                    return self._body(answer, path)
+                request = answer.next_request  # less the token where it leads to another server
+            finally:
+                answer.close()
+        raise FetchError(f"{self._target.place}{path} leads on and on to other pages (redirects): check the address")
+
+    def _body(self, answer: httpx.Response, path: str) -> str:
+        if answer.status_code != 200:
+            raise FetchError(f"{self._target.place}{path}: {_says(answer.status_code)}", answer.status_code)
+        unpack = _unpacker(answer.headers.get("content-encoding", ""), f"{self._target.place}{path}")
+        body = bytearray()
+        for piece in answer.iter_raw():
+            body += unpack(piece, MOST_BYTES + 1 - len(body))
+            if len(body) > MOST_BYTES:
+                raise FetchError(f"{self._target.place}{path} is larger than {MOST_BYTES >> 20} MiB: it is not read")
         return body.decode("utf-8", "replace")
 
     def _too_slow(self) -> str:
@@ -184,6 +220,23 @@ def _trust(ca_file: Path | None) -> ssl.SSLContext | bool:
         return ssl.create_default_context(cafile=ca_file)
     except (OSError, ssl.SSLError) as error:
         raise InputError(f"{ca_file} holds no certificates that can be used: {error}") from None
+
+
+def _unpacker(coding: str, place: str) -> Callable[[bytes, int], bytes]:
+    """Unpacks pieces of a body, to so many bytes at most; FetchError for what was not asked for."""
+    if coding.strip().lower() in ("", "identity"):
+        return lambda piece, _: piece
+    if coding.strip().lower() not in ("gzip", "x-gzip"):
+        raise FetchError(f"{place} is compressed in a way that nobody asked for ({coding[:40]})")
+    unpacker = zlib.decompressobj(zlib.MAX_WBITS | 16)
+
+    def unpack(piece: bytes, most: int) -> bytes:
+        try:
+            return unpacker.decompress(piece, most)
+        except zlib.error:
+            raise FetchError(f"{place} is not what it says: it cannot be unpacked (gzip)") from None
+
+    return unpack
 
 
 def _says(status: int) -> str:

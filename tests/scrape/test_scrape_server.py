@@ -2,11 +2,13 @@
 
 import gzip
 import json
+import socket
 import ssl
 import subprocess
 import threading
 import time
-from contextlib import contextmanager
+import tracemalloc
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -177,6 +179,55 @@ def test_a_slow_or_huge_page_is_given_up(monkeypatch):  # B20
             get(Target(fake.url, timeout_s=0.2), "/slow")
         with pytest.raises(FetchError, match="larger than"):
             get(Target(fake.url), "/huge")
+
+
+@pytest.mark.parametrize("before", [b"HTTP/1.1 200 OK\r\nX: ", b"HTTP/1.1 200 OK\r\n\r\n"], ids=["head", "body"])
+def test_a_server_that_sends_a_byte_now_and_then_is_given_up(before: bytes):
+    def trickle() -> None:
+        connection, _ = listener.accept()
+        with connection, suppress(OSError):
+            connection.sendall(before)
+            for _ in range(30):
+                connection.sendall(b"1")
+                time.sleep(0.1)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=trickle, daemon=True).start()
+        with pytest.raises(FetchError, match=r"did not answer within 0.4 s"):
+            get(Target(f"http://127.0.0.1:{listener.getsockname()[1]}", timeout_s=0.4))
+
+
+@pytest.mark.parametrize(
+    ("times", "coding", "words"),
+    [(1, "gzip", "larger than"), (2, "gzip, gzip", "nobody asked for"), (0, "gzip", "cannot be unpacked")],
+)
+def test_a_page_that_grows_when_unpacked_takes_no_memory(monkeypatch, times: int, coding: str, words: str):
+    monkeypatch.setattr(fetch, "MOST_BYTES", 1 << 18)
+    body = bytes(1 << 24)
+    for _ in range(times):
+        body = gzip.compress(body)
+    with serving(lambda *_: (200, body, {"Content-Encoding": coding})) as fake:
+        fetcher = HttpFetcher(Target(fake.url))
+        tracemalloc.start()
+        with pytest.raises(FetchError, match=words):
+            fetcher.get("/metrics")
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        fetcher.close()
+        assert most < 8 << 20  # of 16 MiB
+
+
+def test_redirects_are_followed_a_few_times_and_never_with_the_token_to_others(monkeypatch):
+    monkeypatch.setenv("KEY", "secret-of-the-server")
+    with serving(lambda *_: (200, PAGE.encode())) as other:
+        to = {"/metrics": "/here", "/here": f"{other.url}/there", "/round": "/round"}
+        with serving(lambda path, _: (302, b"", {"Location": to[path]})) as fake:
+            target = Target(fake.url, token_env="KEY")
+            assert get(target) == PAGE
+            assert "Authorization" in fake.headers[1]
+            assert "Authorization" not in other.headers[0]
+            with pytest.raises(FetchError, match="redirects"):
+                get(target, "/round")
 
 
 def test_a_busy_server_is_asked_by_one_and_rarely(monkeypatch):  # B37
