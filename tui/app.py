@@ -22,7 +22,7 @@ from .errors_told import words
 from .glyphs import UNICODE, Glyphs, glyphs_for, terminal_encoding
 from .line import Line
 from .messages import Failed, Polled
-from .navigation import FIRST, PAGES, openers
+from .navigation import FIRST, PAGES, openers, page_of
 from .numbers import clock
 from .palette import Places
 from .screens.page import Page
@@ -97,7 +97,7 @@ class FareboxApp(App[None]):
     ) -> None:
         self.state = state or State()
         vars(self)["DEFAULT_MODE"] = self.state.page  # where Textual looks for the first page
-        super().__init__()
+        super().__init__(css_path=page_of(self.state.page).sheets)  # with the app's: one parse instead of three
         self.glyphs = glyphs
         self.desk = desk
         self.runs: Sequence[Run] = ()

@@ -1,8 +1,7 @@
-"""Budgets on the screen: which one a tenant's team has now, how much of it is spent, and the one to worry about."""
+"""Budgets in words: how much of one is spent, and the one to worry about."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import date, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -10,43 +9,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 
-from ..costing.periods import Period
-from ..costing.team_names import TeamNames
 from . import money
 from .line import Line, Role
-from .snapshot import BudgetRow
 
 if TYPE_CHECKING:
-    from ..events import BudgetState, TeamRename, Tenant
     from .glyphs import Glyphs
-    from .snapshot import Snapshot
+    from .snapshot import BudgetRow, Snapshot
 
 MARK = "▲"
 TEAM_MAX = 24
-
-
-class Budgets:
-    """The budget states, tenants and teams' new names of a store, as read last."""
-
-    def __init__(
-        self,
-        states: Sequence[BudgetState] = (),
-        tenants: Sequence[Tenant] = (),
-        renames: Sequence[TeamRename] = (),
-    ) -> None:
-        self._states = [(Period.parse(state.period, state.tz), state) for state in states]
-        self._tenants = tenants
-        self._names = TeamNames(renames)
-
-    def at(self, now_ns: int) -> tuple[BudgetRow, ...]:
-        """The budgets whose period holds an instant (UTC ns), the worst first."""
-        held = [BudgetRow(**s._asdict()) for period, s in self._states if period.from_ns <= now_ns < period.to_ns]
-        return tuple(sorted(held, key=lambda b: (-_severity(b), -_part(b), b.team, b.period, b.tz)))
-
-    def teams(self, now_ns: int) -> dict[str, str]:
-        """Tenant → the team that pays for it at an instant, by its newest name, as budgets have it."""
-        in_force = (t for t in self._tenants if t.from_ns <= now_ns and (t.to_ns is None or now_ns < t.to_ns))
-        return {t.tenant_id: self._names.at(t.team.strip(), t.from_ns) for t in in_force if t.team}
 
 
 def spent_percent(budget: BudgetRow | None) -> str:
@@ -74,7 +45,7 @@ def role_of(budget: BudgetRow | None) -> Role:
 def budget_line(snapshot: Snapshot, width: int, glyphs: Glyphs) -> Line | None:
     """The worst budget that is broken, will be, or is not known, in as many words as fit; None when all is well."""
     budget = snapshot.budgets[0] if snapshot.budgets else None
-    if budget is None or not _severity(budget):
+    if budget is None or not severity(budget):
         return None
     told = _unknown(budget, glyphs) if budget.spent_micro is None else _known(budget, glyphs)
     texts = [glyphs.text(f"{MARK} {text}") for text in told]
@@ -92,7 +63,7 @@ class Outlook(NamedTuple):
 
 def outlook(budget: BudgetRow) -> Outlook | None:
     """What an alert says of a budget; None when there is nothing to worry about."""
-    if not _severity(budget):
+    if not severity(budget):
         return None
     if budget.spent_micro is None:
         why = budget.reason or "it was not told why"
@@ -139,7 +110,7 @@ def _outlook(budget: BudgetRow) -> tuple[str, str]:
     return f"at this pace {soft} by {by}", f"soft limit by {by}"
 
 
-def _severity(budget: BudgetRow) -> int:
+def severity(budget: BudgetRow) -> int:
     """How much there is to worry about; 0: nothing."""
     if budget.state in ("above soft", "above hard"):
         return 5 if budget.state == "above hard" else 4
@@ -152,7 +123,8 @@ def _limit(budget: BudgetRow) -> int | None:
     return budget.soft_micro if budget.hard_micro is None else budget.hard_micro
 
 
-def _part(budget: BudgetRow) -> Fraction:
+def part(budget: BudgetRow) -> Fraction:
+    """How much of its limit is spent; 0 where that is not known."""
     limit = _limit(budget)
     return Fraction(budget.spent_micro or 0, limit) if limit else Fraction(0)
 

@@ -8,6 +8,8 @@ from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
 from ..events import (
+    ADVICE,
+    ALERTS,
     BUDGET_STATES,
     PRICES,
     REQUESTS,
@@ -16,6 +18,8 @@ from ..events import (
     STEPS,
     TEAM_RENAMES,
     TENANTS,
+    Advice,
+    Alert,
     GpuSample,
     Interval,
     Rate,
@@ -28,18 +32,19 @@ from ..events import (
     TokenPrice,
 )
 from .alerts import Watch, alerts_of
-from .budgets import Budgets
+from .budget_book import Budgets
 from .figures import Context, Peaks, snapshot_of
 from .fold import Fold
 from .numbers import SECOND_NS, clock
 from .scene import Scene
-from .snapshot import Snapshot, State
+from .snapshot import Snapshot, State, Tip
 
 WINDOW_S = 60
 BACKFILL_S = 120
 LOST_AFTER_NS = 10 * SECOND_NS
 SETTINGS_NS = 10 * SECOND_NS
 PAGE = 20_000
+TIPS = 3
 
 Row = TypeVar("Row")
 Key = tuple[str, str]
@@ -93,6 +98,8 @@ class Feed:
         self._gpus: list[GpuSample] = []
         self._sources: list[SourceState] = []
         self._prices: list[TokenPrice] = []
+        self._alerts: list[Alert] = []
+        self._tips: tuple[Tip, ...] = ()
         self.engine_id: str | None = None
         """The engine to watch; None: whichever told something last."""
         self.scene: Scene | None = None
@@ -197,7 +204,8 @@ class Feed:
             trouble=self._trouble(fold),
         )
         snapshot = snapshot_of(fold, context)
-        return replace(snapshot, alerts=alerts_of(Watch(snapshot, fold, self._sources, self._prices)))
+        alerts = alerts_of(Watch(snapshot, fold, self._sources, self._prices, self._alerts))
+        return replace(snapshot, alerts=alerts, tips=self._tips)
 
     def _newest_budgets(self) -> Budgets:
         """Budgets and tenants, read again when ten seconds have passed: they change once a minute at most."""
@@ -207,6 +215,8 @@ class Feed:
             self._budgets = at, Budgets(read(BUDGET_STATES), read(TENANTS), read(TEAM_RENAMES))
             self._prices = read(PRICES)
             self._sources = newest_of(read(SOURCE_STATES))
+            self._alerts = [alert for alert in read(ALERTS) if alert.ended_ns is None]
+            self._tips = tuple(_tip(row) for row in sorted(read(ADVICE))[:TIPS])
         return self._budgets[1]
 
     def _trouble(self, fold: Fold) -> str | None:
@@ -248,6 +258,10 @@ def _now(fold: Fold) -> int:
 def newest_of(states: Sequence[SourceState]) -> list[SourceState]:
     """How every source stands now."""
     return list({state.source: state for state in sorted(states, key=lambda state: state.since_ns)}.values())
+
+
+def _tip(row: Advice) -> Tip:
+    return Tip(row.title, row.currency, row.saved_micro, row.freed_gpu_ns, row.command)
 
 
 def _by_run(shares: Sequence[Share]) -> dict[Key, list[Share]]:

@@ -65,6 +65,9 @@ def _of_steps(fold: Fold, context: Context) -> Snapshot:
     ttft = _latency([ns for s in seconds for ns in s.ttft_ns])
     last = fold.last_step
     aboard = last is not None and context.state == "live"
+    busy_ns = sum(s.busy_ns for s in seconds)
+    prompt_tokens = sum(u.prompt_tokens for u in usage.values())
+    output_tokens = sum(u.output_tokens for u in usage.values())
     return Snapshot(
         engine=Engine(
             engine_id=run.engine_id,
@@ -88,13 +91,13 @@ def _of_steps(fold: Fold, context: Context) -> Snapshot:
         preemptions=sum(s.preemptions for s in seconds),
         steps=sum(s.steps for s in seconds),
         step_ns=sum(s.step_ns for s in seconds),
-        busy_ns=sum(s.busy_ns for s in seconds),
+        busy_ns=busy_ns,
         prefill_ns=sum(s.prefill_ns for s in seconds),
         decode_ns=sum(s.decode_ns for s in seconds),
         seat_ns=sum(s.seat_ns for s in seconds),
-        prompt_tokens=sum(u.prompt_tokens for u in usage.values()),
+        prompt_tokens=prompt_tokens,
         cached_tokens=sum(u.cached_tokens for u in usage.values()),
-        output_tokens=sum(u.output_tokens for u in usage.values()),
+        output_tokens=output_tokens,
         finished=sum(s.finished for s in seconds),
         rejected=sum(s.rejected for s in seconds),
         ttft=ttft,
@@ -111,6 +114,7 @@ def _of_steps(fold: Fold, context: Context) -> Snapshot:
         money=costs.money,
         money_reason=costs.reason,
         unit=costs.unit,
+        per_1k=per_1k(busy_ns * run.gpus, prompt_tokens + output_tokens, costs.per_gpu_hour),
         tenants=_tenants(fold, usage, accounts, costs, _team_budgets(context), aboard),
         budgets=context.budgets,
         series=_series(fold, now),

@@ -14,6 +14,8 @@ from .line import Line, Role, flow, spread, width_of
 from .verdict import verdict
 
 if TYPE_CHECKING:
+    from decimal import Decimal
+
     from .snapshot import Latency, Money, Snapshot, State
 
 INDENT = 10
@@ -69,16 +71,21 @@ def cost(snapshot: Snapshot, width: int, glyphs: Glyphs) -> list[Line]:
 
 
 def saving(snapshot: Snapshot, width: int) -> list[Line]:
-    """How much GPU time sharing the batch saves."""
+    """What 1000 tokens cost now, what they would cost one request at a time, and how much the batch saves."""
+    now, alone = snapshot.per_1k, snapshot.per_1k_alone
+    items: list[Line] = []
+    if now is not None:
+        items.append([(_per_1k(now, snapshot.unit), "money"), (f" {_unit(snapshot.unit)}/1k tokens", "label")])
     saved = snapshot.saving
     if saved is None:
         why = snapshot.alone_reason or "no step to compare"
-        return flow("batching", [[(f"n/a: {why}", "label")]], width, INDENT)
+        return flow("batching", [*items, [(f"riding alone n/a: {why}", "label")]], width, INDENT)
+    if alone is not None:
+        items.append([("alone ", "label"), (_per_1k(alone, snapshot.unit), "strong")])
+    told: Line = [("saves ", ""), (numbers.percent(saved), "good")]
     if saved < 0:
-        text: Line = [("costs ", ""), (numbers.percent(-saved), "bad"), (" against riding alone", "")]
-    else:
-        text = [("saves ", ""), (numbers.percent(saved), "good"), (" against riding alone", "")]
-    return flow("batching", [[*text, (" (step model)", "label")]], width, INDENT)
+        told = [("costs ", ""), (numbers.percent(-saved), "bad"), (" more", "")]
+    return flow("batching", [*items, [*told, (" (step model)", "label")]], width, INDENT)
 
 
 def latency(found: Latency | None, reason: str | None = None) -> Line:
@@ -148,6 +155,14 @@ def _parts(amounts: Money, shown: Hourly) -> list[tuple[str, str]]:
 
 def _item(name: str, value: str, role: Role) -> Line:
     return [(f"{name} ", "label"), (value, "label" if value == "–" else role)]
+
+
+def _per_1k(value: Decimal, unit: str) -> str:
+    return money.figure(value, milli=unit != "GPU-ms")
+
+
+def _unit(unit: str) -> str:
+    return unit if unit == "GPU-ms" else f"m{money.sign(unit).strip()}"
 
 
 def _gpu_label(gpu_type: str) -> str:

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from pathlib import PurePath
+
     from textual.screen import Screen
+
+SCREENS = Path(__file__).with_name("screens")
 
 
 class PageSpec(NamedTuple):
@@ -23,6 +28,11 @@ class PageSpec(NamedTuple):
         module = import_module(f".screens.{self.mode}", __package__)
         return getattr(module, f"{self.mode.capitalize()}Page")()
 
+    @property
+    def sheets(self) -> list[str | PurePath]:
+        """The style sheets that the page reads."""
+        return [SCREENS / "page.tcss", SCREENS / f"{self.mode}.tcss"]
+
 
 PAGES = (
     PageSpec("live", "Live", "1", "Is the batch full, is it moving, what is idle, what it costs"),
@@ -34,6 +44,11 @@ PAGES = (
     PageSpec("alerts", "Alerts", "7", "What needs attention, why, and the next step"),
 )
 FIRST = PAGES[0].mode
+
+
+def page_of(mode: str) -> PageSpec:
+    """The page of a mode."""
+    return next(page for page in PAGES if page.mode == mode)
 
 
 def openers() -> dict[str, str | Callable[[], Screen[None]]]:

@@ -38,6 +38,7 @@ def as_pages_say(snapshot: Snapshot, intervals: Sequence[Interval]) -> Snapshot:
         roofline_reason=NO_STEPS,
         alone_ns=None,
         alone_reason=NO_STEPS,
+        per_1k=None if {"prompt_tokens", "output_tokens"} & missing.keys() else snapshot.per_1k,
         missing=missing,
     )
 

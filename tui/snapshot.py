@@ -136,6 +136,20 @@ class Alert:
 
 
 @dataclass(frozen=True, slots=True)
+class Tip:
+    """A change that would save, as `farebox advise` found it."""
+
+    title: str
+    currency: str | None
+    saved_micro: int | None
+    """Off the invoice in a month, in micro-units; None: no rate."""
+    freed_gpu_ns: int
+    """Busy GPU time less in a month."""
+    command: str
+    """Shows the same figures again."""
+
+
+@dataclass(frozen=True, slots=True)
 class TenantRow:
     """One tenant in one tier within the window.
 
@@ -222,6 +236,9 @@ class Snapshot:
     unit: str
     """What `per_1k` figures are in: a currency, or "GPU-ms" when there is no rate."""
 
+    per_1k: Decimal | None
+    """`unit` per 1000 tokens in and out, busy time only; None without tokens, or where a page does not tell them."""
+
     tenants: tuple[TenantRow, ...]
     budgets: tuple[BudgetRow, ...]
     """Those whose period holds now, the worst first."""
@@ -234,6 +251,8 @@ class Snapshot:
     """What is wrong with a source, in plain words."""
     alerts: tuple[Alert, ...] = ()
     """What needs attention, the worst first."""
+    tips: tuple[Tip, ...] = ()
+    """What would save most, the best first."""
 
     def known(self, column: str, value: int) -> int | None:
         """A sum of tokens, or None where the page does not tell what it is the sum of."""
@@ -252,6 +271,13 @@ class Snapshot:
         if self.alone_ns is None or self.alone_ns <= 0:
             return None
         return 1 - self.alone_busy_ns / self.alone_ns
+
+    @property
+    def per_1k_alone(self) -> Decimal | None:
+        """`per_1k` if the same rows had been computed one request at a time, by the step model."""
+        if self.per_1k is None or not self.alone_ns or self.alone_busy_ns <= 0:
+            return None
+        return self.per_1k * self.alone_ns / self.alone_busy_ns
 
     @property
     def empty_seats(self) -> float | None:

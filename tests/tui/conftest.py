@@ -14,6 +14,8 @@ from types import SimpleNamespace
 import pytest
 
 from farebox.events import (
+    ADVICE,
+    ALERTS,
     BUDGET_STATES,
     PRICES,
     SOURCE_STATES,
@@ -59,7 +61,9 @@ class FakeReader:
         self.step_list: list[Step] = []
         self.share_list: list[Share] = []
         self.request_list: list[Request] = []
-        self.settings_of = {t: [] for t in (BUDGET_STATES, TENANTS, TEAM_RENAMES, PRICES, SOURCE_STATES)}
+        self.settings_of = {
+            t: [] for t in (BUDGET_STATES, TENANTS, TEAM_RENAMES, PRICES, SOURCE_STATES, ALERTS, ADVICE)
+        }
         self.gpu_list: list[GpuSample] = []
         self.interval_list: list[Interval] = []
         self.settings_read = 0

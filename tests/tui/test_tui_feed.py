@@ -207,6 +207,15 @@ def test_batching_is_compared_with_riding_alone(make, store):
     assert snapshot.saving == 1 - 15_000_000 / 27_400_000
 
 
+def test_a_thousand_tokens_cost_busy_time_now_and_more_alone(make, store):
+    """Three riders in 15 ms: 5 GPU-ms a token, 5000 a thousand; alone each takes 6.3 ms."""
+    store.run_list = [make.run(heartbeat_ns=make.START + 15 * make.MS)]
+    step = make.step(0, make.START, 15 * make.MS)
+    store.step_list, store.share_list = [step], [make.share(step, seqs=3, rows=3, output_tokens=3)]
+    snapshot = make.feed(store).poll()
+    assert (snapshot.per_1k, snapshot.per_1k_alone) == (5000, 6300)
+
+
 @pytest.mark.parametrize("text", [None, "", "[]", '{"overhead": 1}', "not json"])
 def test_without_a_usable_step_model_there_is_no_comparison(make, store, text):
     store.run_list = [make.run(step_model=text, heartbeat_ns=make.START + make.S)]

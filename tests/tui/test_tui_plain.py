@@ -18,7 +18,7 @@ def test_a_page_in_80_columns_without_escapes(make, told):
     assert text.endswith("\n")
     assert max(map(cell_len, text.splitlines())) <= 80
     assert "\x1b" not in text
-    for words in ("$4.29/h = riders", "batching  saves", "memory-bound", "idle", "voice (fast)", "tenant, last"):
+    for words in ("$4.29/h = riders", "/1k tokens  alone ", "memory-bound", "idle", "voice (fast)", "tenant, last"):
         assert words in text
 
 

@@ -95,7 +95,8 @@ def test_alerts(snap_compare, resting, told, size):
     assert snap_compare(app, terminal_size=size, run_before=run_before)
 
 
-def test_gpus(snap_compare, resting, make, told):
+@pytest.mark.parametrize("size", ALL)
+def test_gpus(snap_compare, resting, make, told, size):
     store = make.store()
     vars(store).update(vars(told))
     at = make.START + 80 * make.S
@@ -104,7 +105,7 @@ def test_gpus(snap_compare, resting, make, told):
     store.gpu_list = [*(make.gpu(0, at - s * make.S, util_pct=100 - s) for s in range(30, -1, -1)), *slices, lost]
     store.gpu_list.sort(key=lambda sample: sample.at_ns)
     app, run_before = resting(store, lambda a: a.screen.view is not None, state=State("gpu"))
-    assert snap_compare(app, terminal_size=(120, 40), run_before=run_before)
+    assert snap_compare(app, terminal_size=size, run_before=run_before)
 
 
 def test_tenant_detail(snap_compare, resting, make, told):
@@ -119,11 +120,12 @@ def test_tenant_detail(snap_compare, resting, make, told):
     assert snap_compare(app, terminal_size=(80, 24), run_before=run_before)
 
 
+@pytest.mark.parametrize("size", ALL)
 @pytest.mark.parametrize(("page", "done"), [("bill", "bill"), ("history", "past")])
-def test_pages_of_the_whole_store(snap_compare, resting, make, recorded, page, done):
+def test_pages_of_the_whole_store(snap_compare, resting, make, recorded, page, done, size):
     def seen(app) -> bool:
         return app.screen.snapshot is not None and getattr(app.screen, done) is not None
 
     app, run_before = resting(make.store(), seen, state=State(page), desk=StoreDesk(recorded))
     app._open_reader, app._open_feed = lambda: LiveReader(recorded), None
-    assert snap_compare(app, terminal_size=(120, 40), run_before=run_before)
+    assert snap_compare(app, terminal_size=size, run_before=run_before)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from ..snapshot import Alert
 from .memory import kv_full, preemption
 from .money import budgets, rates, token_prices
+from .recorded import recorded
 from .sources import engine_lost, sources
 from .traffic import batch_of_one, held, idle, prefill_stall, seats_taken
 from .watch import Watch
@@ -20,6 +21,7 @@ RULES: tuple[Rule, ...] = (
 
 
 def alerts_of(watch: Watch) -> tuple[Alert, ...]:
-    """What every rule finds, bad things first."""
+    """What every rule finds, and the collector's rules have found, bad things first and none twice."""
     found = [alert for rule in RULES for alert in rule(watch)]
+    found += recorded(watch, {alert.key for alert in found})
     return tuple(sorted(found, key=lambda alert: alert.severity != "bad"))

@@ -8,18 +8,20 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..numbers import SECOND_NS
 
 if TYPE_CHECKING:
-    from ...events import SourceState, TokenPrice
+    from ...events import Alert, SourceState, TokenPrice
     from ..fold import Fold, Second
     from ..snapshot import Snapshot
 
 
 class Watch(NamedTuple):
-    """A snapshot, the run it was made of, and what the store says of sources and prices."""
+    """A snapshot, the run it was made of, and what the store says of sources, prices and alerts."""
 
     snapshot: Snapshot
     fold: Fold
     sources: Sequence[SourceState] = ()
     prices: Sequence[TokenPrice] = ()
+    recorded: Sequence[Alert] = ()
+    """What the collector's rules found and nobody has seen the end of."""
 
     def seconds(self) -> list[Second]:
         """The window's seconds."""

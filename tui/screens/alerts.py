@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from ..glyphs import Glyphs
 from ..widgets.alert_list import AlertList
+from ..widgets.tips import Tips
 from .page import Page
 
 if TYPE_CHECKING:
@@ -22,5 +23,6 @@ class AlertsPage(Page):
     CSS_PATH: ClassVar[CSSPathType | None] = ["page.tcss", "alerts.tcss"]
 
     def body(self, glyphs: Glyphs) -> Iterable[Widget]:
-        """The list."""
+        """The list, and what would help."""
         yield AlertList(glyphs).data_bind(Page.snapshot)
+        yield Tips(glyphs).data_bind(Page.snapshot)

@@ -17,6 +17,7 @@ from ..line import Line
 from ..messages import Made, Refused
 from ..views.bill import GRAINS, GROUPS, IDLES, POLICIES, BillView, Choice, Clerk, write_bill
 from ..widgets.bill_lines import BillLines, Method
+from ..widgets.tips import Tips
 from .page import Page
 
 if TYPE_CHECKING:
@@ -53,13 +54,14 @@ class BillPage(Page):
     _clerk: Clerk | None = None
 
     def body(self, glyphs: Glyphs) -> Iterable[Widget]:
-        """The method, a question for a file name, the lines."""
+        """The method, a question for a file name, the lines, what would help."""
         self._clerk = Clerk(self.farebox.desk) if self.farebox.desk else None
         question = Input(compact=True)
         question.display = False
         yield Method(glyphs).data_bind(BillPage.choice, BillPage.bill)
         yield question
         yield BillLines(glyphs).data_bind(BillPage.told)
+        yield Tips(glyphs).data_bind(Page.snapshot)
 
     def on_screen_resume(self) -> None:
         """Count anew: the store has grown."""

@@ -56,12 +56,11 @@ class Page(Screen[None]):
         glyphs = self.glyphs
         yield HeaderLine(glyphs).data_bind(Page.snapshot, Page.paused, Page.replay)
         yield Notice(glyphs).data_bind(text=Page.notice)
-        for widget in self.body(glyphs):
+        yield TooSmall(glyphs, MIN_WIDTH, MIN_HEIGHT)
+        alert, keys = AlertLine(glyphs).data_bind(Page.snapshot), Keys(glyphs, self.MODE, self.HINTS)
+        for widget in (*self.body(glyphs), alert, keys):
             widget.add_class("body")
             yield widget
-        yield TooSmall(glyphs, MIN_WIDTH, MIN_HEIGHT)
-        yield AlertLine(glyphs).data_bind(Page.snapshot)
-        yield Keys(glyphs, self.MODE, self.HINTS)
 
     is_asking = False
     """Whether the page waits for a view that it has just wished for."""

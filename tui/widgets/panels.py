@@ -1,4 +1,4 @@
-"""The panels of the Live page."""
+"""The panels of the Live page, and what frames every page. What draws figures loads with the first snapshot."""
 
 from __future__ import annotations
 
@@ -7,18 +7,12 @@ from typing import TYPE_CHECKING
 
 from textual.reactive import reactive
 
-from .. import lines
 from ..glyphs import Glyphs
-from ..line import Line, beside, spread
-from ..meters import meters
+from ..line import Line, spread
 from .figure import Figure
-from .histogram import bars, one_line
 
 if TYPE_CHECKING:
     from ..snapshot import Alert, Snapshot
-
-BESIDE = 105
-ROOMY = 8
 
 
 class HeaderLine(Figure):
@@ -31,7 +25,9 @@ class HeaderLine(Figure):
         """One line."""
         if self.snapshot is None:
             return [[("farebox", "brand"), (self.glyphs.text(f"  {self.replay}"), "warn")]]
-        return [lines.header(self.snapshot, width, self.glyphs, self.paused, self.replay)]
+        from ..lines import header
+
+        return [header(self.snapshot, width, self.glyphs, self.paused, self.replay)]
 
     def watch_paused(self) -> None:
         """Say so at once."""
@@ -84,27 +80,23 @@ class Meters(Figure):
 
     def lines(self, width: int, height: int) -> Sequence[Line]:
         """As tall as the style sheet says."""
-        return meters(self.snapshot, width, height, self.glyphs) if self.snapshot else []
+        if self.snapshot is None:
+            return []
+        from ..meters import meters
+
+        return meters(self.snapshot, width, height, self.glyphs)
 
 
 class Costs(Figure):
     """How full the batches were; idle and the verdict; the price of this hour; what batching saves."""
 
     def lines(self, width: int, height: int) -> Sequence[Line]:
-        """Between two rules where there is room; of little room idle gets the first lines."""
+        """Between two rules where there is room."""
         if self.snapshot is None:
             return []
-        if height < len(_blocks(self.snapshot, width, self.glyphs)) + 1:
-            return _blocks(self.snapshot, width, self.glyphs)[1 : height + 1]
-        rule: Line = [(self.glyphs.rule * width, "faint")]
-        room = height - 2
-        if width >= BESIDE and room >= ROOMY:
-            left = max(38, width * 34 // 100)
-            told = _airy(self.snapshot, width - left, self.glyphs)
-            shown = beside(bars(self.snapshot, left - 2, self.glyphs)[:room], told[:room], left)
-        else:
-            shown = _blocks(self.snapshot, width, self.glyphs)[:room]
-        return [rule, *shown, *([] for _ in range(room - len(shown))), rule]
+        from ..costs import costs
+
+        return costs(self.snapshot, width, height, self.glyphs)
 
 
 class TooSmall(Figure):
@@ -123,19 +115,3 @@ class TooSmall(Figure):
 def _alerts(snapshot: Snapshot | None) -> list[Alert]:
     """All but budgets, which the tenant table tells."""
     return [alert for alert in snapshot.alerts if not alert.key.startswith("budget:")] if snapshot else []
-
-
-def _blocks(snapshot: Snapshot, width: int, glyphs: Glyphs) -> list[Line]:
-    return [one_line(snapshot, width, glyphs), *_airy(snapshot, width, glyphs, gap=0)]
-
-
-def _airy(snapshot: Snapshot, width: int, glyphs: Glyphs, gap: int = 1) -> list[Line]:
-    between: list[Line] = [[] for _ in range(gap)]
-    told = [
-        *lines.idle(snapshot, width),
-        *between,
-        *lines.cost(snapshot, width, glyphs),
-        *between,
-        *lines.saving(snapshot, width),
-    ]
-    return [[(glyphs.text(text), role) for text, role in line] for line in told]

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.reactive import reactive
 
-from ..board import Board
-from ..budgets import budget_line
 from ..line import Line
 from .figure import Figure
+
+if TYPE_CHECKING:
+    from ..board import Board
+    from ..snapshot import Snapshot
 
 
 class Tenants(Figure, can_focus=True):
@@ -36,8 +38,7 @@ class Tenants(Figure, can_focus=True):
         """Head, rows and foot. The last row in view says how many more there are below it."""
         if self.snapshot is None:
             return []
-        board = Board(self.snapshot, width, self.glyphs)
-        foot = self._foot(board, width)
+        board, foot = self._table(self.snapshot, width)
         count = len(self.snapshot.tenants)
         room = min(count, max(0, height - 1 - len(foot)))
         first = min(self.first, count - room)
@@ -64,14 +65,17 @@ class Tenants(Figure, can_focus=True):
         """Draw the rows that came into view."""
         self.redraw()
 
-    def _foot(self, board: Board, width: int) -> list[Line]:
-        foot = list(board.foot())
-        told = budget_line(self.snapshot, width, self.glyphs) if self.snapshot else None
-        return [*foot, told] if told else foot
+    def _table(self, snapshot: Snapshot, width: int) -> tuple[Board, list[Line]]:
+        """The table and what stands below its rows."""
+        from ..board import Board
+        from ..budgets import budget_line
+
+        board = Board(snapshot, width, self.glyphs)
+        told = budget_line(snapshot, width, self.glyphs)
+        return board, [*board.foot(), *([told] if told else [])]
 
     def _room(self) -> int:
         if self.snapshot is None:
             return 0
-        width = self.size.width
-        foot = len(self._foot(Board(self.snapshot, width, self.glyphs), width))
-        return min(len(self.snapshot.tenants), max(0, self.size.height - 1 - foot))
+        _, foot = self._table(self.snapshot, self.size.width)
+        return min(len(self.snapshot.tenants), max(0, self.size.height - 1 - len(foot)))

@@ -50,10 +50,11 @@ TERMS: tuple[tuple[str, str], ...] = (
     ("underfill", "Emptiness of a batch that was kept small on purpose."),
     ("unobserved", "Time that no event accounts for. It is shown, not guessed."),
     (
-        "batching saves",
+        "batching",
         (
-            "The busy time, against what the same rows would have taken one request after the other by the run's "
-            "step model. An estimate: prompts are taken in the chunks in which they came."
+            "What 1000 tokens, in and out, cost now by busy time, and what they would cost alone: the same rows one "
+            "request after the other, by the run's step model. An estimate: prompts are taken in the chunks in which "
+            "they came. m$ are thousandths."
         ),
     ),
     ("GPU %", "Part of all GPU time of the window. Tenants, idle and the other lines make 100."),
