@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from decimal import Decimal
 from pathlib import Path
@@ -23,6 +24,7 @@ Examples
   farebox top STORE --page bill      open with another page: live, batch, tenants, gpu, history, bill, alerts
   farebox top STORE --once           one plain snapshot, for scripts and logs
   farebox top STORE --once --json    the same for programs
+  farebox top STORE --web            the same screens in a browser, at http://127.0.0.1:8642
   farebox top http://127.0.0.1:8000 --gpu h100 --rate 4.29       watch an engine by its metrics page
   farebox top https://llm.example --token-env LLM_KEY --store S  keep what is seen: farebox report S
 """
@@ -38,6 +40,8 @@ _ENGINE = {
 @click.argument("source", metavar="STORE|URL")
 @click.option("--once", is_flag=True, help="Print one plain snapshot and leave.")
 @click.option("--json", "as_json", is_flag=True, help="With --once: print it as JSON.")
+@click.option("--web", is_flag=True, help="Show the screens in a browser of this machine, until Ctrl+C.")
+@click.option("--port", type=click.IntRange(1, 65535), default=8642, show_default=True, help="With --web: port.")
 @screen_options
 @click.option("--store", "place", type=click.Path(path_type=Path), help="URL: folder to record into.  [default: none]")
 @click.option("--gpu", help="URL: GPU type.  [default: this machine's, if the engine runs here]")
@@ -52,7 +56,7 @@ _ENGINE = {
 @click.option("--token-file", type=click.Path(path_type=Path), help="URL: file that holds the bearer token.")
 @click.option("--ca-file", type=click.Path(path_type=Path), help="URL: certificates to trust.")
 def top(
-    source: str, once: bool, as_json: bool, ascii_only: bool, no_mouse: bool, page: str | None,
+    source: str, once: bool, as_json: bool, web: bool, port: int, ascii_only: bool, no_mouse: bool, page: str | None,
     place: Path | None, gpu: str | None, gpus: int | None,
     model: str | None, weights: str | None, max_num_seqs: int | None, engine_id: str | None, rate: Decimal | None,
     interval: float | None, token_env: str | None, token_file: Path | None, ca_file: Path | None,
@@ -64,12 +68,19 @@ def top(
     Triton, Dynamo, LMDeploy, Ray Serve LLM, LiteLLM or farebox serve; what a page does not tell is n/a. Without a
     terminal one plain snapshot is printed.
     """
-    plain = once or as_json or not is_interactive()
+    plain = once or as_json or not (is_interactive() or _is_in_browser())
     shown = Shown(ascii_only, no_mouse, page)
     if not source.startswith(("http://", "https://")):
         _refuse_engine_options()
+        if web:
+            from .web import web_server
+
+            web_server(Path(source), shown, port).serve()
+            return
         _show_store(Path(source), shown, plain=plain, as_json=as_json)
         return
+    if web:
+        raise InputError("--web shows a store: record the engine with --store, and give that store")
     from ..collector.scrape.fetch import Target
     from ..collector.scrape.setup import Setup
     from .scraping import Scraping
@@ -100,6 +111,11 @@ def _show_engine(scraping: Scraping, place: Path | None, shown: Shown, *, plain:
         show_once(scraping, place, as_json=as_json, ascii_only=shown.ascii_only)
     else:
         sys.exit(watch(scraping, place, shown))
+
+
+def _is_in_browser() -> bool:
+    """Whether Textual's web server started this process: then its pipes are a screen."""
+    return os.environ.get("TEXTUAL_DRIVER", "").startswith("textual.drivers.web_driver")
 
 
 def _refuse_engine_options() -> None:
