@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 NAME = 28
 BAR = 10
+POWER, POWER_BRIEF = 17, 11
+WITH_BARS, WITH_NAMES = 104, 118
+"""Columns from which bars and whole names fit; clock, temperature and state never make way."""
 TREND = 12
 GIB = 1 << 30
 STALE_NS = 10 * SECOND_NS
@@ -47,7 +50,9 @@ class Devices(Listing):
 
     def head(self, width: int) -> list[Line]:
         """The titles."""
-        titles = f"{'busy time':<{BAR + 7}}{'memory reserved':<{BAR + 14}}{'power':<17}{'clock':>9}{'temp':>7}  state"
+        cells, power = _cells(width), _power_room(width)
+        busy, memory = ("busy time", "memory reserved") if cells else ("busy", "memory")
+        titles = f"{busy:<{cells + 7}}{memory:<{cells + 14}}{'power':<{power}}{'clock':>9}{'temp':>7}  state"
         return [[(pad("device", self._name_room(width)), "label"), (titles, "label")]]
 
     def row(self, index: int, width: int) -> Line:
@@ -57,9 +62,9 @@ class Devices(Listing):
         device = self.view.devices[index]
         line: Line = [
             *self._who(device, self._name_room(width)),
-            *self._busy(device),
-            *self._memory(device),
-            *self._power(device),
+            *self._busy(device, _cells(width)),
+            *self._memory(device, _cells(width)),
+            *self._power(device, _power_room(width)),
             *self._value(device, "sm_clock_mhz", " MHz", 9),
             *self._value(device, "temperature_c", " °C", 7),
             ("  ", ""),
@@ -86,7 +91,7 @@ class Devices(Listing):
         return f"{sample.gpu_uuid} {sample.name}" if sample else ""
 
     def _name_room(self, width: int) -> int:
-        return 16 if width < 100 else NAME
+        return 16 if width < WITH_NAMES else NAME
 
     def _who(self, device: Device, room: int) -> Line:
         sample = device.sample
@@ -94,30 +99,30 @@ class Devices(Listing):
             return [(pad("  " + self.glyphs.fit(f"slice {sample.gpu_uuid}", room - 3), room), "label")]
         return [(pad(self.glyphs.fit(f"{sample.device} {sample.name}", room - 1), room), "strong")]
 
-    def _busy(self, device: Device) -> Line:
+    def _busy(self, device: Device, cells: int) -> Line:
         util = device.sample.util_pct
         if util is None:
-            return [(pad("n/a", BAR + 7), "label")]
-        filled, empty = bar(util / 100, BAR, self.glyphs)
+            return [(pad("n/a", cells + 7), "label")]
+        filled, empty = bar(util / 100, cells, self.glyphs)
         return [(filled, "decode"), (empty, "faint"), (f"{util:>4} %", "strong"), (" ", "")]
 
-    def _memory(self, device: Device) -> Line:
+    def _memory(self, device: Device, cells: int) -> Line:
         used, total = device.sample.mem_used, device.sample.mem_total
         part = share(used, total) if used is not None and total else None
         if used is None or total is None or part is None:
-            return [(pad("n/a", BAR + 14), "label")]
-        filled, empty = bar(part, BAR, self.glyphs)
+            return [(pad("n/a", cells + 14), "label")]
+        filled, empty = bar(part, cells, self.glyphs)
         told = f" {used / GIB:.0f}/{total / GIB:.0f} GiB"
         return [(filled, "label"), (empty, "faint"), (pad(told, 14), "")]
 
-    def _power(self, device: Device) -> Line:
+    def _power(self, device: Device, room: int) -> Line:
         sample = device.sample
         if sample.power_mw is None:
-            return [(pad("n/a", 17), "label")]
+            return [(pad("n/a", room), "label")]
         limit = sample.power_limit_mw
-        part = f" {numbers.percent(share(sample.power_mw, limit))}" if limit else ""
+        part = f" {numbers.percent(share(sample.power_mw, limit))}" if limit and room == POWER else ""
         whole = f"/{limit // 1000}" if limit else ""
-        return [(pad(f"{sample.power_mw // 1000}{whole} W{part}", 17), "")]
+        return [(pad(f"{sample.power_mw // 1000}{whole} W{part}", room), "")]
 
     def _value(self, device: Device, column: str, unit: str, room: int) -> Line:
         value: int | None = getattr(device.sample, column)
@@ -127,5 +132,13 @@ class Devices(Listing):
         state = device.sample.state
         role: Role = "good" if state == "ok" else "bad" if state == "lost" else "warn"
         if device.old_ns > STALE_NS:
-            return [(f"silent for {numbers.seconds(device.old_ns)}", "warn")]
+            return [(f"silent {numbers.seconds(device.old_ns)}", "warn")]
         return [(self.glyphs.name(state), role)]
+
+
+def _cells(width: int) -> int:
+    return BAR if width >= WITH_BARS else 0
+
+
+def _power_room(width: int) -> int:
+    return POWER if width >= WITH_BARS else POWER_BRIEF
