@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -22,4 +21,6 @@ def web_server(store: Path, shown: Shown, port: int) -> Any:
     command = [sys.executable, "-m", "farebox.cli", "top", str(store.absolute())]
     command += ["--ascii"] if shown.ascii_only else []
     command += ["--page", shown.page] if shown.page else []
-    return import_module("textual_serve.server").Server(shlex.join(command), HOST, port, "Farebox")
+    from .web_server import LocalServer
+
+    return LocalServer(shlex.join(command), HOST, port, "Farebox")

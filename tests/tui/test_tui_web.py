@@ -28,3 +28,14 @@ async def test_a_browser_gets_the_page_and_the_screens(recorded):
                 if b"llama-3-8b" in seen:
                     break
         assert b"riding" in seen
+
+
+@pytest.mark.parametrize("headers", [{"Origin": "http://evil.example"}, {"Host": "evil.example"}, {"Origin": "null"}])
+async def test_other_sites_may_not_use_the_screens(recorded, headers):
+    pytest.importorskip("textual_serve")
+    from aiohttp.test_utils import TestClient, TestServer
+
+    server = web_server(Path(recorded), Shown(page="live"), 0)
+    async with TestClient(TestServer(await server._make_app(), host=HOST)) as client:
+        for path in ("/", "/ws"):
+            assert (await client.get(path, headers=headers)).status == 403
