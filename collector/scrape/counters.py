@@ -34,7 +34,12 @@ class Moved:
 
 
 def has_restarted(before: Reading, now: Reading) -> bool:
-    """Whether another process told `now`: it started later, or a counter fell, which they never do within one."""
+    """Whether another process told `now`: it is of another engine, started later, or a counter fell, which none does.
+
+    On a page of which lines were lost more has to fall than that.
+    """
+    if before.engine is not now.engine:
+        return True
     if before.start_s is not None and now.start_s is not None and now.start_s > before.start_s + SAME_START_S:
         return True
     return len(_fallen(before, now)) > now.lost_lines

@@ -103,6 +103,14 @@ def test_a_page_that_loses_a_counter_for_once_neither_loses_nor_doubles_a_token(
     assert not any(look.ended for look in looks)
 
 
+def test_another_engine_at_the_same_address_is_another_process():
+    tgi = "tgi_batch_current_size 1\ntgi_request_generated_tokens_sum 1000\n"
+    looks = looks_at(page_of(num_requests_running=1, generation_tokens_total=100), tgi)
+    assert looks[1].ended is not None
+    assert looks[1].run != looks[0].run
+    assert [step.output_tokens for step in steps_of(looks)] == [1000]  # and not 900 of the one before
+
+
 def test_a_restart_on_a_page_with_a_bad_line_is_still_one():
     looks = looks_at(dp((100, 1000)), dp((3, 40)) + "g@rb\n", dp((4, 60)) + "g@rb\n")
     assert [look.ended is not None for look in looks] == [False, True, False]
