@@ -13,6 +13,8 @@ from .page import CONFLICT, Page, Sample
 
 START = "process_start_time_seconds"
 NOT_HERE = "not on this page"
+MOST = 2**53
+"""Beyond it floats do not count one by one."""
 _PRINTED = re.compile(r"\{'[^']*': '([^']*)'\}")
 
 Part = tuple[str, ...]
@@ -257,7 +259,7 @@ class _Scan:
         name = self._names.get(bare_name(term.family, self._engine), term.family)
         for sample in self._page.get(name):
             if all(_plain(sample.labels.get(label, "")) in values for label, values in term.where.items()):
-                yield sample
+                yield sample if _can_be(sample.value) else sample._replace(value=None)
 
     def _lowest(self, samples: list[Sample]) -> list[Sample]:
         """Of workers that all tell the same, the lowest of each data-parallel engine."""
@@ -280,6 +282,11 @@ def _spellings(page: Page, engine: Engine) -> dict[str, str]:
     if engine.bare and not names:
         names = {name: name for name in page.samples}
     return names
+
+
+def _can_be(value: float | None) -> bool:
+    """Whether anything that is read can have the value: nothing is negative, nor so large that it no longer counts."""
+    return value is None or 0 <= value <= MOST
 
 
 def _value(sample: Sample, term: Term) -> float | None:

@@ -90,12 +90,14 @@ def dp(*rows: tuple[int, int | str], running: int = 1, ends: str = "\n") -> str:
     "between",
     [
         dp((100, 1000), (100, "NaN")),
+        dp((100, 1000), (100, -5)),
+        dp((100, 1000), (100, "1e30")),
         dp((100, 1000), (100, "g@rb")),
         dp((100, 1000), (100, 1000)) + 'vllm:generation_tokens_total{engine="0"} 7\n',
         dp((100, 1000), (100, 10), ends=""),  # cut in the middle of 1000
         dp((100, 1000), (100, 1000)).partition("vllm:gen")[0],
     ],
-    ids=["nan", "garbled", "contradicts", "cut", "gone"],
+    ids=["nan", "negative", "absurd", "garbled", "contradicts", "cut", "gone"],
 )
 def test_a_page_that_loses_a_counter_for_once_neither_loses_nor_doubles_a_token(between: str):
     looks = looks_at(dp((100, 1000), (100, 1000)), between, dp((110, 1020), (110, 1020)))
