@@ -1,4 +1,4 @@
-"""What all tests share. `pytest --hypothesis-profile=thorough` tries properties with twenty times as many examples."""
+"""What all tests share. `pytest --hypothesis-profile=thorough` tries properties with forty times as many examples."""
 
 import os
 import sys
@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))  # for `properties`
 
 # How long an example takes says more about the machine than about the code.
-PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+PATIENT = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("usual", PATIENT)
 settings.register_profile("thorough", PATIENT, max_examples=2000)
 settings.load_profile("usual")

@@ -4,9 +4,9 @@ from typing import Any
 
 from hypothesis import settings
 
-USUAL = 100
+FULL = 100
 
 
 def tries(count: int, **changes: Any) -> settings:
-    """`count` examples where a property without this has a hundred, and as many times more in a thorough run."""
-    return settings(max_examples=count * settings().max_examples // USUAL, **changes)
+    """`count` examples where the profile gives a hundred, and more or fewer in proportion; at least one."""
+    return settings(max_examples=max(1, count * settings().max_examples // FULL), **changes)
