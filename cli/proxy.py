@@ -169,13 +169,15 @@ def _spool_folder(store: Path | None, spool: Path | None) -> Path:
 
 def _keys(store: Path | None, keys_file: Path | None) -> KeySource | None:
     from ..collector.proxy.keys import file_keys, store_keys
-    from ..storage.store import create_store
 
     if keys_file is not None:
         return file_keys(keys_file)
     if store is None:
         return None
-    if not (store / "live.sqlite").exists():
+    from ..storage.layout import Layout
+    from ..storage.store import create_store
+
+    if not Layout(store).exists:
         create_store(store).close()
     return store_keys(store)
 

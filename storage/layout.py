@@ -20,6 +20,11 @@ class Layout:
     root: Path
 
     @property
+    def exists(self) -> bool:
+        """Whether there is a store, wherever its hot part is."""
+        return self.url.exists() or self.database.exists()
+
+    @property
     def database(self) -> Path:
         """The hot store."""
         return self.root / "live.sqlite"

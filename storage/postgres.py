@@ -35,7 +35,7 @@ def keep_in(root: Path, url: str) -> None:
     layout = Layout(root)
     if layout.read_url() == url:
         return
-    if layout.url.exists() or layout.database.exists():
+    if layout.exists:
         raise StoreError(f"{root} has its recent rows elsewhere already: choose another folder")
     server = Postgres(url, query_only=True)
     try:
