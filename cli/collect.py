@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..errors import FareboxError
+from .serving_options import needing_extra
 
 if TYPE_CHECKING:
     from ..collector.collect.daemon import Daemon
@@ -29,7 +29,6 @@ Signals
   SIGTERM, SIGINT   record what is there and end with exit code 0
   SIGHUP            read the sources anew; store, listen and alerts need a restart
 """
-EXTRA = {"pydantic", "prometheus_client"}
 
 
 @click.command(epilog=EPILOG, short_help="Collect from engines, spools and GPUs into a store.")
@@ -59,12 +58,8 @@ def collect(path: Path | None, check: bool, listen: str | None, example: bool) -
 
 def load_config(path: Path) -> CollectConfig:
     """The file at `path`; FareboxError where what reads it is not installed."""
-    try:
+    with needing_extra("farebox collect"):
         from ..collector.config.file import read_config
-    except ModuleNotFoundError as error:
-        if error.name not in EXTRA:
-            raise
-        raise FareboxError(f"farebox collect needs {error.name}: pip install 'farebox[serve]'") from None
     return read_config(path)
 
 

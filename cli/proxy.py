@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..errors import FareboxError, InputError
+from ..errors import InputError
+from .serving_options import (
+    authority,
+    drain_option,
+    needing_extra,
+    require_key_option,
+    tell_open,
+    trusted_header_option,
+)
 
 if TYPE_CHECKING:
     from ..collector.proxy.keys import KeySource
@@ -22,7 +30,6 @@ Examples
   farebox tenants key add mystore chat               (from now on everybody needs a key)
   farebox collect -c farebox.toml                    (takes the records over into the store)
 """
-EXTRA = {"h11", "pydantic", "starlette", "uvicorn", "prometheus_client"}
 MIB = 2**20
 
 
@@ -37,8 +44,8 @@ MIB = 2**20
 @click.option(
     "--keys", "keys_file", type=click.Path(path_type=Path), help="File of hashed keys, in place of the store's."
 )
-@click.option("--require-key", is_flag=True, help="Refuse everybody without an API key, even while there is none.")
-@click.option("--trust-tenant-header", metavar="NAME", help="Header that names the tenant; only behind a gateway.")
+@require_key_option
+@trusted_header_option
 @click.option(
     "--tenant-header",
     default="X-Tenant-Id",
@@ -71,15 +78,7 @@ MIB = 2**20
     metavar="KIB",
     help="The longest head of one.",
 )
-@click.option(
-    "--drain",
-    "drain_s",
-    type=click.IntRange(0, 86_400),
-    default=5,
-    show_default=True,
-    metavar="SECONDS",
-    help="How long running requests may go on after Ctrl-C or SIGTERM.",
-)
+@drain_option
 def proxy(
     upstream: str,
     engine_id: str | None,
@@ -103,7 +102,9 @@ def proxy(
     Each API key is a tenant's (farebox tenants key add, or --keys). Records go to a spool, which `farebox collect`
     takes over. Streams are asked for their usage, and clients that did not ask for it do not see it.
     """
-    server = _server()
+    with needing_extra("farebox proxy"):
+        from ..collector.proxy import server
+    from ..collector.listening import listen as listen_on
     from ..collector.proxy.app import Rules
     from ..collector.proxy.upstream import Address, Upstream
     from ..engine.server.access import Access
@@ -119,18 +120,13 @@ def proxy(
     keys = _keys(store, keys_file)
     if keys is not None:
         access.use(tuple(keys()))
-    from ..collector.serving import listen as listen_on
 
     with listen_on(*_host_port(listen)) as sock:
         written = server.open_spool(place)
-        host, port = sock.getsockname()[:2]
-        shown = f"[{host}]" if ":" in host else host
-        click.echo(
-            f"passing http://{shown}:{port} on to {address.scheme}://{address.authority}{address.path}", err=True
-        )
+        here = f"http://{authority(*sock.getsockname()[:2])}"
+        click.echo(f"passing {here} on to {address.scheme}://{address.authority}{address.path}", err=True)
         click.echo(f"recording into {place} (farebox collect takes it over); Ctrl-C stops", err=True)
-        if access.is_open:
-            click.echo("no API key yet: everybody is the tenant anonymous (farebox tenants key add)", err=True)
+        tell_open(is_open=access.is_open)
         server.run(
             Upstream(address, silent_s=silent_s, tls=_tls(ca)),
             access,
@@ -147,16 +143,6 @@ def proxy(
 
 def _warn(text: str) -> None:
     click.echo(f"warning: {text}", err=True)
-
-
-def _server() -> Any:
-    try:
-        from ..collector.proxy import server
-    except ModuleNotFoundError as error:
-        if error.name not in EXTRA:
-            raise
-        raise FareboxError(f"farebox proxy needs {error.name}: pip install 'farebox[serve]'") from None
-    return server
 
 
 def _spool_folder(store: Path | None, spool: Path | None) -> Path:

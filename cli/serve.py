@@ -8,10 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..errors import FareboxError, InputError
+from ..errors import InputError
 from .engine_options import engine_options
 from .options import PRICE
 from .replicas import tell_constants
+from .serving_options import (
+    authority,
+    drain_option,
+    needing_extra,
+    require_key_option,
+    tell_open,
+    trusted_header_option,
+)
 
 if TYPE_CHECKING:
     from ..collector.embedded import EmbeddedEngine
@@ -28,7 +36,6 @@ Examples
     -d '{"model": "llama-3-8b", "prompt": "Who pays?", "max_tokens": 20}'
 """
 LONGEST_CONTEXT = 131_072
-EXTRA = {"prometheus_client", "pydantic", "starlette", "uvicorn"}
 
 
 @click.command(epilog=EPILOG, short_help="Serve OpenAI's API from the embedded engine.")
@@ -60,17 +67,9 @@ EXTRA = {"prometheus_client", "pydantic", "starlette", "uvicorn"}
     help="Output tokens of a chat that sets no limit.",
 )
 @click.option("--max-num-queued-reqs", type=click.IntRange(1), help="The most requests that wait.  [default: no limit]")
-@click.option("--require-key", is_flag=True, help="Refuse everybody without an API key, even while there is none.")
-@click.option("--trust-tenant-header", metavar="NAME", help="Header that names the tenant; only behind a gateway.")
-@click.option(
-    "--drain",
-    "drain_s",
-    type=click.IntRange(0, 86_400),
-    default=5,
-    show_default=True,
-    metavar="SECONDS",
-    help="How long running requests may go on after Ctrl-C or SIGTERM.",
-)
+@require_key_option
+@trusted_header_option
+@drain_option
 def serve(
     engine: EmbeddedEngine,
     host: str,
@@ -90,7 +89,9 @@ def serve(
     Answers are filler text of exactly the length asked for; they take as long as the step model says. Each API key is a
     tenant's (farebox tenants key add). The header X-Farebox-Tier asks for a tier: fast, standard or batch.
     """
-    serving = _serving()
+    with needing_extra("farebox serve"):
+        from ..collector import serving
+        from ..collector.listening import listen
     from ..engine.server.access import Access
     from ..engine.server.service import Offer
     from ..events import Rate
@@ -103,7 +104,7 @@ def serve(
         max_num_queued_reqs=max_num_queued_reqs,
     )
     access = Access(require_key=require_key, tenant_header=trust_tenant_header)
-    with serving.listen(host, port) as sock, create_store(store) as opened:
+    with listen(host, port) as sock, create_store(store) as opened:
         if rate is not None:
             opened.put_rate(Rate("any", "", "USD", str(rate), None, 0, None, "given to farebox serve"))
 
@@ -112,16 +113,6 @@ def serve(
             tell_constants(engine.replica)
 
         serving.serve(engine, offer, access, opened, sock, drain_s=drain_s, on_start=tell)
-
-
-def _serving() -> Any:
-    try:
-        from ..collector import serving
-    except ModuleNotFoundError as error:
-        if error.name not in EXTRA:
-            raise
-        raise FareboxError(f"farebox serve needs {error.name}: pip install 'farebox[serve]'") from None
-    return serving
 
 
 def _max_model_len(config: EngineConfig, asked: int | None) -> int:
@@ -135,9 +126,7 @@ def _max_model_len(config: EngineConfig, asked: int | None) -> int:
 
 
 def _tell(config: EngineConfig, offer: Offer, address: Any, store: Path, *, is_open: bool) -> None:
-    host, port = address[:2]
-    where = f"http://[{host}]:{port}/v1" if ":" in host else f"http://{host}:{port}/v1"
+    where = f"http://{authority(*address[:2])}/v1"
     click.echo(f"serving {', '.join(offer.model_names)} ({config.gpus}×{config.gpu_type}) on {where}", err=True)
     click.echo(f"recording into {store} (farebox top {store}); Ctrl-C stops", err=True)
-    if is_open:
-        click.echo("no API key yet: everybody is the tenant anonymous (farebox tenants key add)", err=True)
+    tell_open(is_open=is_open)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 import socket
 import time
 from collections.abc import Callable
@@ -18,12 +17,12 @@ from ..engine.server.app import build_app
 from ..engine.server.driver import Driver
 from ..engine.server.metrics import Metrics
 from ..engine.server.service import Offer, Service
-from ..errors import FareboxError
 from ..events import API_KEYS
 from ..storage.errors import StoreFullError
 from .background import BackgroundRecorder
 from .budget_watch import BudgetWatch
 from .embedded import EmbeddedEngine
+from .listening import stop_on_signals
 from .recorder import Recorder
 
 if TYPE_CHECKING:
@@ -33,16 +32,6 @@ MOST_HEADER_BYTES = 32 * 2**10
 _LOOK_S = 0.1
 _GOODBYE_S = 5
 """How long clients may take to read the end of their streams."""
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens on host and port (0: any free one); `FareboxError` when it cannot."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        return socket.create_server((host, port), family=family, backlog=2048)
-    except (OSError, OverflowError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise FareboxError(f"cannot listen on {host}:{port}: {reason}; choose another --host or --port") from None
 
 
 def serve(
@@ -68,7 +57,7 @@ def serve(
     driver = Driver(config, recording, metrics, recording.beat)
     metrics.watch(driver.occupancy)
     server = build_server(Service(config, offer, access, driver, metrics), drain_s)
-    _stop_on_signals(server)
+    stop_on_signals(server)
     on_start(config)
     try:
         with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
@@ -106,16 +95,6 @@ def build_server(service: Service, drain_s: int) -> uvicorn.Server:
             timeout_graceful_shutdown=drain_s + _GOODBYE_S,
         )
     )
-
-
-def _stop_on_signals(server: uvicorn.Server) -> None:
-    """Let SIGINT and SIGTERM end the server; uvicorn raises them once more when it is done, to no effect."""
-
-    def stop(*_: object) -> None:
-        server.should_exit = True
-
-    for signum in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(signum, stop)
 
 
 async def _serve(server: uvicorn.Server, driver: Driver, sock: socket.socket, drain_s: int) -> None:

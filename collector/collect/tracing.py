@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from ...errors import InputError
 from ...storage.spool.writer import SpoolWriter
 from ..config.sources import OtlpConfig
+from ..listening import listen
 from ..otlp.receiver import OtlpReceiver
-from ..serving import listen
 from .source import Look
 
 if TYPE_CHECKING:

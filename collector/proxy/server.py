@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
-import signal
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +15,7 @@ from ...engine.server.access import Access
 from ...errors import FareboxError
 from ...storage.spool.writer import SpoolWriter
 from ..hardware import steady_clock
+from ..listening import stop_on_signals
 from .app import Proxy, Rules
 from .keys import KeySource
 from .meter import Book
@@ -79,12 +79,7 @@ def run(
         max_header_bytes=max_header_bytes,
         drain_s=drain_s,
     )
-
-    def stop(*_: object) -> None:
-        server.should_exit = True
-
-    for signum in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(signum, stop)
+    stop_on_signals(server)
     try:
         with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
             runner.run(_serve(server, upstream, access, keys, sock, on_warning))

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from farebox.collector.listening import listen
 from farebox.collector.otlp.receiver import MOST_BYTES, OtlpReceiver
 from farebox.collector.otlp.requests import request_of
 from farebox.collector.otlp.spans import from_json, from_protobuf
-from farebox.collector.serving import listen
 
 START = 1_795_958_822_754_877_184
 ATTRIBUTES = {

@@ -11,10 +11,10 @@ from typing import Any
 
 import h11
 
+from farebox.collector.listening import listen
 from farebox.collector.proxy.app import Proxy, Rules
 from farebox.collector.proxy.server import build_server, new_book
 from farebox.collector.proxy.upstream import Address, Upstream
-from farebox.collector.serving import listen
 from farebox.engine.server.access import Access
 
 Script = Callable[["Asking"], Awaitable[None]]

@@ -12,7 +12,7 @@ import httpx
 import pytest
 from proxy_wire import proxying
 
-from farebox.collector.serving import listen
+from farebox.collector.listening import listen
 from farebox.engine.server.access import Access
 from farebox.events import ApiKey, hash_key
 

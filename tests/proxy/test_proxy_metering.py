@@ -20,9 +20,10 @@ from proxy_wire import proxying
 from farebox.cli.app import app
 from farebox.collector.background import BackgroundRecorder
 from farebox.collector.embedded import EmbeddedEngine
+from farebox.collector.listening import listen
 from farebox.collector.proxy.keys import file_keys, read_keys
 from farebox.collector.recorder import Recorder
-from farebox.collector.serving import build_server, listen
+from farebox.collector.serving import build_server
 from farebox.collector.spooled.engines import Engines
 from farebox.collector.spooled.source import SpoolSource
 from farebox.engine.server.access import Access

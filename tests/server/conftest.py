@@ -14,7 +14,8 @@ import uvicorn
 from openai import AsyncOpenAI
 
 from farebox.collector.embedded import EmbeddedEngine
-from farebox.collector.serving import build_server, listen
+from farebox.collector.listening import listen
+from farebox.collector.serving import build_server
 from farebox.engine.config import EngineConfig
 from farebox.engine.server.access import Access
 from farebox.engine.server.driver import Driver

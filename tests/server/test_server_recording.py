@@ -16,7 +16,7 @@ from openai import APIConnectionError, OpenAI
 
 from farebox.cli.app import app
 from farebox.collector.background import BackgroundRecorder
-from farebox.collector.serving import listen
+from farebox.collector.listening import listen
 from farebox.errors import FareboxError
 from farebox.events import API_KEYS, LEDGER, REQUESTS, STEPS, ApiKey, hash_key
 from farebox.storage.store import create_store, open_store
