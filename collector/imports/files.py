@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, cast
 
 from ...errors import InputError
 from ..usage.fields import Json
-from .found import Context, Line, RowError, Thing
+from .found import Beginning, Context, Line, RowError, Thing
 
 _SHOWN = 2000
 
@@ -40,12 +40,13 @@ def records(path: Path) -> Iterator[Record]:
             yield from _document(path, file.read())
 
 
-def head(path: Path) -> list[Json]:
-    """The first few records that can be read; none from a file that is no list of records."""
+def beginning(path: Path) -> Beginning:
+    """How a file begins."""
     try:
-        return [record.fields for record in islice(records(path), 20) if not isinstance(record.fields, RowError)]
+        first = [record.fields for record in islice(records(path), 20) if not isinstance(record.fields, RowError)]
     except InputError:
-        return []
+        first = []
+    return Beginning(path, first)
 
 
 def lines_of(path: Path, context: Context, read: Callable[[Json, Context], Thing]) -> Iterator[Line]:

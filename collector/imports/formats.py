@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ...errors import InputError
 from . import litellm, nvidia_smi, openai_usage, plain, traces, vllm_log
+from .files import beginning
 from .found import Format
 
 FORMATS: tuple[Format, ...] = (
@@ -29,7 +30,8 @@ def detect(path: Path) -> Format:
     """The format that a file's first records have; raises `InputError` when it is none of them."""
     if not path.is_file():
         raise InputError(f"{path}: {'is a folder; name a file' if path.is_dir() else 'no such file'}")
-    found = next((each for each in FORMATS if each.looks(path)), None)
+    begins = beginning(path)
+    found = next((each for each in FORMATS if each.looks(begins)), None)
     if found is None:
         raise InputError(f"{path}: its format is not known; say it with --format: {', '.join(NAMES)}")
     return found

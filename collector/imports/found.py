@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...events import FinishReason, GpuSample, Request
+from ..usage.fields import Json
 from ..usage.usage import Usage
 
 UNKNOWN = "unknown"
@@ -95,9 +96,16 @@ class Context:
         )  # fmt: skip
 
 
+class Beginning(NamedTuple):
+    """How a file begins: its first records that can be read; none of a file that is no list of records."""
+
+    path: Path
+    records: list[Json]
+
+
 class Format(NamedTuple):
-    """A kind of file: its name, how its first records look, and how it is read."""
+    """A kind of file: its name, how it begins, and how it is read."""
 
     name: str
-    looks: Callable[[Path], bool]
+    looks: Callable[[Beginning], bool]
     read: Callable[[Path, Context], Iterator[Line]]

@@ -13,16 +13,16 @@ from ...events import FinishReason
 from ..usage.answers import usage_of
 from ..usage.fields import Json, child
 from ..usage.usage import NOTHING_TOLD, Usage
-from .files import head, lines_of
-from .found import Context, Format, Line, RowError, Saved, Thing
+from .files import lines_of
+from .found import Beginning, Context, Format, Line, RowError, Saved, Thing
 from .values import instant, nested, required, whole, word
 
 _COLUMNS = {"request_id", "call_type", "startTime", "endTime"}
 
 
-def looks(path: Path) -> bool:
+def looks(begins: Beginning) -> bool:
     """Whether a file has the table's columns."""
-    return any(fields.keys() >= _COLUMNS for fields in head(path))
+    return any(fields.keys() >= _COLUMNS for fields in begins.records)
 
 
 def read(path: Path, context: Context) -> Iterator[Line]:

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from ...events import GpuSample
 from ..usage.fields import Json
-from .files import head, lines_of
-from .found import Context, Format, Line, RowError
+from .files import lines_of
+from .found import Beginning, Context, Format, Line, RowError
 from .values import instant, word
 
 MIB = 2**20
@@ -51,10 +51,10 @@ _NUMBER = re.compile(r"(-?\d+(?:\.\d+)?)(?: (?:MiB|W|%|MHz|C))?")
 _LOST = ("gpu is lost", "requires reset")
 
 
-def looks(path: Path) -> bool:
+def looks(begins: Beginning) -> bool:
     """Whether a header has properties of nvidia-smi."""
     known = {each.name for each in PROPERTIES}
-    return any(known & _named(fields).keys() for fields in head(path))
+    return any(known & _named(fields).keys() for fields in begins.records)
 
 
 def read(path: Path, context: Context) -> Iterator[Line]:

@@ -11,16 +11,18 @@ from pathlib import Path
 
 from ..usage.fields import Json, objects
 from ..usage.usage import Usage
-from .files import head, records
-from .found import Bucket, Context, Format, Line, RowError
+from .files import records
+from .found import Beginning, Bucket, Context, Format, Line, RowError
 from .values import instant, required, whole, word
 
 _TIERS = {"priority": "fast", "flex": "batch"}
 
 
-def looks(path: Path) -> bool:
+def looks(begins: Beginning) -> bool:
     """Whether a file has OpenAI's buckets."""
-    return any(_is_page(fields) or {"start_time", "end_time", "input_tokens"} <= fields.keys() for fields in head(path))
+    return any(
+        _is_page(fields) or {"start_time", "end_time", "input_tokens"} <= fields.keys() for fields in begins.records
+    )
 
 
 def read(path: Path, context: Context) -> Iterator[Line]:

@@ -9,17 +9,17 @@ from ..usage.answers import usage_of
 from ..usage.ends import finish_of, finish_of_status
 from ..usage.fields import Json, child
 from ..usage.usage import NOTHING_TOLD
-from .files import head, lines_of
-from .found import Context, Format, Line, RowError, Saved, Thing
+from .files import lines_of
+from .found import Beginning, Context, Format, Line, RowError, Saved, Thing
 from .values import instant, whole, word
 
 _TENANTS = ("tenant_id", "tenant", "team", "user")
 _COUNTS = ("usage", "input_tokens", "prompt_tokens", "output_tokens", "completion_tokens")
 
 
-def looks(path: Path) -> bool:
+def looks(begins: Beginning) -> bool:
     """Whether records have an id and tokens."""
-    return any("request_id" in fields and any(name in fields for name in _COUNTS) for fields in head(path))
+    return any("request_id" in fields and any(name in fields for name in _COUNTS) for fields in begins.records)
 
 
 def read(path: Path, context: Context) -> Iterator[Line]:

@@ -13,8 +13,7 @@ from ...engine.arrival import Arrival
 from ...engine.workloads import azure, mooncake
 from ...engine.workloads.tenant import tenant_of
 from ..usage.usage import Usage
-from .files import head
-from .found import Context, Format, Line
+from .found import Beginning, Context, Format, Line
 
 
 def _read_azure(path: Path, context: Context) -> Iterator[Line]:
@@ -38,8 +37,8 @@ def _lines(path: Path, context: Context, arrivals: Callable[[str], Iterator[Arri
         yield Line(row, "", request)
 
 
-def _has(*columns: str) -> Callable[[Path], bool]:
-    return lambda path: any(set(columns) <= fields.keys() for fields in head(path))
+def _has(*columns: str) -> Callable[[Beginning], bool]:
+    return lambda begins: any(set(columns) <= fields.keys() for fields in begins.records)
 
 
 AZURE = Format("azure", _has(*azure.COLUMNS), _read_azure)

@@ -18,7 +18,7 @@ from ...errors import InputError
 from ..usage.ends import finish_of
 from ..usage.usage import Usage
 from .files import text_lines
-from .found import UNKNOWN, Context, Format, Line, RowError
+from .found import UNKNOWN, Beginning, Context, Format, Line, RowError
 from .values import instant, required
 
 _RECEIVED = re.compile(r"Received request (?P<id>[^\s:]+): ")
@@ -47,10 +47,11 @@ class _Received(NamedTuple):
     adapter: str
 
 
-def looks(path: Path) -> bool:
+def looks(begins: Beginning) -> bool:
     """Whether the first lines have a request of vLLM's log."""
     try:
-        return any(_RECEIVED.search(line) and _AT.search(line) for _, line in islice(text_lines(path), _LOOKED_AT))
+        lines = islice(text_lines(begins.path), _LOOKED_AT)
+        return any(_RECEIVED.search(line) and _AT.search(line) for _, line in lines)
     except InputError:
         return False
 
