@@ -6,8 +6,8 @@ from collections import defaultdict
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from ...events import LEDGER, MINUTE_NS, REQUESTS, SHARES, STEPS, Batch, LedgerLine, Progress
-from ..unmetered import unmetered_run
+from ...events import LEDGER, MINUTE_NS, REQUESTS, SHARES, STEPS, Batch, LedgerLine, Progress, Run
+from ..unmetered import unmetered_run, usage_lines
 from .found import Bucket, Context, Line, RowError
 
 if TYPE_CHECKING:
@@ -56,33 +56,13 @@ class BucketShelf:
     def _append(self, run_id: str, start_ns: int, end_ns: int, buckets: list[Bucket]) -> None:
         run = unmetered_run(self._context.engine_id, run_id, self._context.host, start_ns)
         run = run._replace(heartbeat_ns=end_ns, ended_ns=end_ns)
-        lines = LEDGER.to_arrow([line for bucket in buckets for line in self._ledger_lines(run.gpu_type, bucket)])
+        lines = LEDGER.to_arrow([line for bucket in buckets for line in _ledger_lines(run, bucket)])
         nothing = STEPS.to_arrow([]), SHARES.to_arrow([]), REQUESTS.to_arrow([])
         self._store.append_archive(Batch(run, *nothing, lines, Progress(0, 0, end_ns)))
 
-    def _ledger_lines(self, gpu_type: str, bucket: Bucket) -> list[LedgerLine]:
-        """Prompts and output as lines of their own, in the minute in which the bucket begins."""
-        usage = bucket.usage
-        line = LedgerLine(
-            minute_ns=bucket.start_ns // MINUTE_NS * MINUTE_NS,
-            engine_id=self._context.engine_id,
-            host=self._context.host,
-            gpu_type=gpu_type,
-            account="tenant",
-            tenant_id=bucket.tenant_id,
-            tier=bucket.tier,
-            model=bucket.model,
-            phase="decode",
-            gpu_ns=0,
-            prompt_tokens=0,
-            cached_tokens=0,
-            output_tokens=usage.output_tokens or 0,
-            requests=bucket.requests,
-            kv_block_ns=0,
-            basis="step",
-        )
-        prompt, cached = usage.prompt_tokens or 0, usage.cached_tokens or 0
-        prefill = line._replace(
-            phase="prefill", prompt_tokens=prompt, cached_tokens=cached, output_tokens=0, requests=0
-        )
-        return [line, prefill] if prompt else [line]
+
+def _ledger_lines(run: Run, bucket: Bucket) -> list[LedgerLine]:
+    """What was used, in the minute in which the bucket begins."""
+    key = (bucket.start_ns // MINUTE_NS * MINUTE_NS, bucket.tenant_id, bucket.tier, bucket.model)
+    prompt, cached, output = (count or 0 for count in bucket.usage[:3])
+    return usage_lines(run, key, bucket.requests, prompt, cached, output)
