@@ -9,6 +9,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -56,14 +57,13 @@ class Scraping:
                 period_s=self.period_s,
                 not_before_ns=recorded_until(store, self.setup.name(self.target)),
             )
-            seen: list[Look] = []
+            number = count(1)
 
-            def count(look: Look) -> None:
-                seen.append(look)
-                if looks is not None and len(seen) >= looks:
+            def stop_after(_: Look) -> None:
+                if next(number) == looks:
                     stop.set()
 
-            scrape(source, store, stop, count)
+            scrape(source, store, stop, stop_after)
 
     @contextmanager
     def _store(self, place: Path) -> Generator[Store]:
