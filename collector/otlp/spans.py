@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ..usage.fields import Json, child, objects
-from .wire import WireError, messages, number, numbers, real, texts
+from .wire import messages, number, numbers, real, texts
 
 Attributes = Mapping[str, Any]
 
@@ -84,6 +84,3 @@ def _wire_value(value: bytes) -> Any:
     for found in numbers(value, 3):
         return found - 2**64 if found >= 2**63 else found
     return real(value, 4)
-
-
-__all__ = ["Span", "WireError", "from_json", "from_protobuf"]

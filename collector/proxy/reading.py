@@ -53,8 +53,7 @@ class Reading:
     def feed(self, piece: bytes) -> bytes:
         """Read a piece; returns what of it the client is to get now."""
         if self._splitter is None:
-            if self._whole is not None:
-                self._keep(piece)
+            self._keep(piece)
             return piece
         shown = [self._event(event) for event in self._splitter.feed(self._decode(piece))]
         return b"".join(shown) if self._curtain is not None else piece

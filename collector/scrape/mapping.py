@@ -76,11 +76,6 @@ class Engine:
         """Everything that this engine has a name for."""
         return {**self.gauges, **self.counters, **self.histograms, **self.facts}
 
-    @property
-    def has_clock(self) -> bool:
-        """Whether its page may tell how long its steps took."""
-        return "busy_s" in self.counters
-
 
 @cache
 def engines() -> dict[str, Engine]:

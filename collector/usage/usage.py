@@ -22,11 +22,6 @@ class Usage(NamedTuple):
     """Time from the first output token to the last."""
 
     @property
-    def is_known(self) -> bool:
-        """Whether anything at all was told about tokens."""
-        return any(count is not None for count in self[:4])
-
-    @property
     def is_odd(self) -> bool:
         """Whether more of the prompt came from the cache than there was."""
         return None not in (self.prompt_tokens, self.cached_tokens) and self.prompt_less_cached < 0

@@ -140,7 +140,7 @@ def test_c04_c06_the_engines_own_counts_stand_in_for_missing_usage():
 def test_c06_what_nobody_tells_is_unknown():
     tally = Tally()
     tally.see({"usage": None})
-    assert (tally.usage, tally.source, tally.usage.is_known) == (Usage(), None, False)
+    assert (tally.usage, tally.source) == (Usage(), None)
 
 
 snapshots = st.lists(st.tuples(*[st.none() | st.integers(0, 10**6)] * 3), max_size=8)
