@@ -181,14 +181,14 @@ def _work(before: Reading, now: Reading, moved: Moved, rows: _Rows) -> Work:
 def _context(now: Reading) -> int | None:
     """Tokens in the KV cache per sequence on board."""
     blocks, tokens, riders = now.facts.get("kv_blocks"), now.facts.get("block_tokens"), now.gauges.get("running")
-    if not blocks or not tokens or not riders or not now.kv_ratios:
+    if not blocks or not tokens or not riders or now.kv_mean is None:
         return None
-    return round(sum(now.kv_ratios) / len(now.kv_ratios) * blocks * tokens / riders)
+    return round(now.kv_mean * blocks * tokens / riders)
 
 
 def _kv(now: Reading, run: Run) -> tuple[int | None, int | None]:
     """KV blocks in use and in all."""
     blocks = now.facts.get("kv_blocks") or run.kv_blocks
-    if not blocks or not now.kv_ratios:
+    if not blocks or now.kv_mean is None:
         return None, blocks
-    return round(sum(now.kv_ratios) / len(now.kv_ratios) * blocks), blocks
+    return round(now.kv_mean * blocks), blocks

@@ -47,6 +47,11 @@ class Reading:
     unclear: list[str] = field(default_factory=list[str])
     """Counters that the page has without a value to be believed: they are not 0."""
 
+    @property
+    def kv_mean(self) -> float | None:
+        """The part of all engines' KV caches that is in use; None where the page does not tell it."""
+        return sum(self.kv_ratios) / len(self.kv_ratios) if self.kv_ratios else None
+
 
 class Reader:
     """Reads the pages of one engine; it remembers worker processes, whose series outlive them."""
