@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from ...engine.arrival import LATEST_NS
-from ..usage.fields import Json
+from ..usage.fields import Json, as_object
 from .found import RowError
 
 _NS_PER_S = 10**9
@@ -63,7 +62,7 @@ def nested(fields: Json, name: str) -> Json:
             value = json.loads(value)
         except (ValueError, RecursionError):
             return {}
-    return cast("Json", value) if isinstance(value, Mapping) else {}
+    return as_object(value)
 
 
 def is_nothing(value: object) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, cast
 
-from ..usage.fields import Json, child, count, text
+from ..usage.fields import Json, as_object, child, count, text
 
 METERED = frozenset(
     (
@@ -111,8 +111,7 @@ def asked_of(method: str, path: str, body: bytes) -> Asked | None:
         fields = json.loads(body)
     except (ValueError, RecursionError):
         fields = None
-    is_object = isinstance(fields, dict)
-    return Asked(body, cast("Json", fields) if is_object else {}, path.rstrip("/").endswith("/completions"))
+    return Asked(body, as_object(fields), path.rstrip("/").endswith("/completions"))
 
 
 def is_metered(path: str) -> bool:

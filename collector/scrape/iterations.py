@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+from ..usage.fields import Json, child
 from .mapping import COUNTERS, GAUGES, HISTOGRAMS, Engine
 from .page import NotAPageError
 from .reading import Reading
@@ -40,13 +41,13 @@ class Iterations:
             missing=dict.fromkeys(nouns, NOT_TOLD),
         )
 
-    def _add(self, one: dict[str, Any]) -> None:
+    def _add(self, one: Json) -> None:
         number = one.get("iter")
         if isinstance(number, int):
             if number < self._newest:
                 self._counters = dict.fromkeys(self._counters, 0.0)
             self._newest = number
-        batch, kv = _object(one, "inflightBatchingStats"), _object(one, "kvCacheStats")
+        batch, kv = child(one, "inflightBatchingStats"), child(one, "kvCacheStats")
         self._counters["busy_s"] += _number(one, "iterLatencyMS") / 1e3
         self._counters["computed_tokens"] += _number(batch, "numCtxTokens")
         self._counters["output_tokens"] += _number(batch, "numGenRequests")
@@ -59,11 +60,6 @@ class Iterations:
             self._facts = {"kv_blocks": round(blocks), "block_tokens": round(_number(kv, "tokensPerBlock")) or 1}
 
 
-def _object(one: dict[str, Any], name: str) -> dict[str, Any]:
-    found = one.get(name)
-    return found if isinstance(found, dict) else {}  # pyright: ignore[reportUnknownVariableType]
-
-
-def _number(one: dict[str, Any], name: str) -> float:
+def _number(one: Json, name: str) -> float:
     found = one.get(name)
     return float(found) if isinstance(found, int | float) and found >= 0 else 0.0

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 from urllib.parse import quote
 
 from ...errors import FareboxError
+from ..usage.fields import as_object, as_objects, child, objects
 from .fetch import Answer, Fetcher, FetchError
 from .page import Page, Sample, read_json, read_page
 from .reading import Reading
@@ -46,9 +47,7 @@ def is_router(fetcher: Fetcher) -> bool:
 def model_states(answer: Answer) -> dict[str, str]:
     """Model → loaded, unloaded, sleeping …, as the router lists them; empty where the answer is not a router's."""
     told = read_json(answer.text)
-    states = {
-        str(model.get("id")): _object(model.get("status")).get("value") for model in _objects(_object(told).get("data"))
-    }
+    states = {str(model.get("id")): child(model, "status").get("value") for model in objects(as_object(told), "data")}
     return {name: str(state) for name, state in states.items() if state is not None}
 
 
@@ -94,7 +93,7 @@ class Slots:
             props = read_json(self._fetcher.get("/props").text)
         except FareboxError:
             return
-        told = _object(props)
+        told = as_object(props)
         name = told.get("model_alias") or str(told.get("model_path") or "").rpartition("/")[2]
         self._model = str(name) or None
         self._seats = _count(told.get("total_slots")) or None
@@ -119,19 +118,10 @@ def used_part(slots: Any) -> float | None:
 
     `n_prompt_tokens` grows with what is decoded behind the prompt.
     """
-    told = _objects(slots)
+    told = as_objects(slots)
     size = sum(_count(slot.get("n_ctx")) for slot in told)
     used = sum(_count(slot.get("n_prompt_tokens")) for slot in told if slot.get("is_processing"))
     return used / size if size and used <= size else None
-
-
-def _objects(value: Any) -> list[dict[str, Any]]:
-    items = cast("list[Any]", value) if isinstance(value, list) else []
-    return [item for item in items if isinstance(item, dict)]
-
-
-def _object(value: Any) -> dict[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def _count(value: Any) -> int:

@@ -13,10 +13,7 @@ _NS_PER_MS = 1_000_000
 def child(body: Json, *names: str) -> Json:
     """The object at a path; empty where there is none."""
     for name in names:
-        found = body.get(name)
-        if not isinstance(found, Mapping):
-            return {}
-        body = cast("Json", found)
+        body = as_object(body.get(name))
     return body
 
 
@@ -46,7 +43,15 @@ def text(body: Json, *names: str) -> str | None:
 
 def objects(body: Json, name: str) -> list[Json]:
     """The objects in a list; empty where there is none."""
-    found = body.get(name)
-    if not isinstance(found, list):
-        return []
-    return [cast("Json", each) for each in cast("list[Any]", found) if isinstance(each, dict)]
+    return as_objects(body.get(name))
+
+
+def as_object(value: object) -> Json:
+    """A value that is an object; empty where it is none."""
+    return cast("Json", value) if isinstance(value, Mapping) else {}
+
+
+def as_objects(value: object) -> list[Json]:
+    """The objects in a value that is a list; empty where it is none."""
+    items = cast("list[Any]", value) if isinstance(value, list) else []
+    return [cast("Json", each) for each in items if isinstance(each, dict)]
