@@ -16,13 +16,19 @@ if TYPE_CHECKING:
 @contextmanager
 def recording(place: Path, pace: Pace | None, rate: Decimal | None) -> Generator[Store]:
     """Open or make the store at `place` with `rate` for any GPU in it; in the end everything goes to the archive."""
-    from ..events import Rate
     from ..storage.store import create_store
 
     with create_store(place) as store:
-        if rate is not None:
-            store.put_rate(Rate("any", "", "USD", str(rate), None, 0, None, "given to farebox run"))
+        keep_rate(store, rate, "farebox run")
         yield store
         store.roll()
         if pace is None:
             store.compact()
+
+
+def keep_rate(store: Store, rate: Decimal | None, command: str) -> None:
+    """Keep the price of a GPU-hour that was given to a command, if one was."""
+    from ..events import Rate
+
+    if rate is not None:
+        store.put_rate(Rate("any", "", "USD", str(rate), None, 0, None, f"given to {command}"))

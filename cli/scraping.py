@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import FareboxError
+from .recording import keep_rate
 from .screens import Shown, show_screens
 
 if TYPE_CHECKING:
@@ -67,12 +68,10 @@ class Scraping:
 
     @contextmanager
     def _store(self, place: Path) -> Generator[Store]:
-        from ..events import Rate
         from ..storage.store import create_store
 
         with create_store(place) as store:
-            if self.rate is not None:
-                store.put_rate(Rate("any", "", "USD", str(self.rate), None, 0, None, "given to farebox top"))
+            keep_rate(store, self.rate, "farebox top")
             yield store
             store.roll()
 

@@ -11,6 +11,7 @@ import click
 from ..errors import InputError
 from .engine_options import engine_options
 from .options import PRICE
+from .recording import keep_rate
 from .replicas import tell_constants
 from .serving_options import (
     authority,
@@ -94,7 +95,6 @@ def serve(
         from ..collector.listening import listen
     from ..engine.server.access import Access
     from ..engine.server.service import Offer
-    from ..events import Rate
     from ..storage.store import create_store
 
     offer = Offer(
@@ -105,8 +105,7 @@ def serve(
     )
     access = Access(require_key=require_key, tenant_header=trust_tenant_header)
     with listen(host, port) as sock, create_store(store) as opened:
-        if rate is not None:
-            opened.put_rate(Rate("any", "", "USD", str(rate), None, 0, None, "given to farebox serve"))
+        keep_rate(opened, rate, "farebox serve")
 
         def tell(config: EngineConfig) -> None:
             _tell(config, offer, sock.getsockname(), store, is_open=access.is_open)
