@@ -11,6 +11,7 @@ from typing import Any
 
 import uvicorn
 
+from ..usage.event import request_event
 from .requests import SPAN, SpanError, request_of
 from .spans import Span, from_json, from_protobuf
 
@@ -110,7 +111,7 @@ class OtlpReceiver:
             if span.name != SPAN:
                 continue
             try:
-                self._put({"request": request_of(span, self._engine_id)})
+                self._put(request_event(request_of(span, self._engine_id)))
                 self.spans += 1
             except SpanError:
                 rejected += 1

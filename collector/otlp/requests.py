@@ -22,8 +22,8 @@ class SpanError(ValueError):
     """A span of a request that tells too little, or nonsense."""
 
 
-def request_of(span: Span, engine_id: str | None) -> dict[str, Any]:
-    """The request of a span, as a spool has it; `engine_id` is that of services without a name of their own.
+def request_of(span: Span, engine_id: str | None) -> Request:
+    """The request of a span; `engine_id` is that of services without a name of their own.
 
     Raises SpanError.
     """
@@ -37,7 +37,7 @@ def request_of(span: Span, engine_id: str | None) -> dict[str, Any]:
     first_ns = _within(_after(span, "time_to_first_token"), span.start_ns, finished_ns)
     output, limit = _count(told.get(f"{_USAGE}completion_tokens")), _count(told.get(f"{_REQUEST}max_tokens"))
     model = told.get("gen_ai.response.model") or told.get(f"{_REQUEST}model") or ""
-    record = Request(
+    return Request(
         request_id=request_id,
         engine_id=_engine(span, engine_id),
         run_id="",
@@ -57,9 +57,7 @@ def request_of(span: Span, engine_id: str | None) -> dict[str, Any]:
         preemptions=None,
         prefix_ids=None,
         gpu_ns=None,
-    )._asdict()
-    del record["gpu_ns"], record["run_id"]
-    return record
+    )
 
 
 def _engine(span: Span, engine_id: str | None) -> str:

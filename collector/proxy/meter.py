@@ -10,6 +10,7 @@ from typing import Any, cast
 from ...events import FinishReason, Request, Tier
 from ..usage.answers import usage_of
 from ..usage.ends import finish_of
+from ..usage.event import request_event
 from ..usage.fields import Json, count, objects, text
 from ..usage.tally import Tally
 from ..usage.usage import Usage
@@ -120,7 +121,7 @@ class Meter:
         self._tally.tell("counted", self._counted())
         now_ns = self._book.clock()
         self._tell_usage(self._tally.take(final=True), now_ns)
-        self._book.put({"request": self._record(reason, now_ns)})
+        self._book.put(request_event(self._record(reason, now_ns)))
 
     def _tell_if_due(self) -> None:
         now_ns = self._book.clock()
@@ -135,7 +136,7 @@ class Meter:
             who = {"engine_id": self._book.engine_id, "tenant_id": self._rider.tenant_id, "tier": self._rider.tier}
             self._book.put({"usage": {**who, "at_ns": now_ns, **counts}})
 
-    def _record(self, reason: FinishReason, now_ns: int) -> dict[str, Any]:
+    def _record(self, reason: FinishReason, now_ns: int) -> Request:
         usage, rider = self._tally.usage, self._rider
         first_ns = self._first_token_ns
         if first_ns is None and usage.decode_ns is not None and usage.output_tokens:
@@ -143,7 +144,7 @@ class Meter:
         scheduled_ns = None
         if usage.queue_ns is not None:
             scheduled_ns = min(self._arrived_ns + usage.queue_ns, now_ns if first_ns is None else first_ns)
-        record = Request(
+        return Request(
             request_id=rider.request_id,
             engine_id=self._book.engine_id,
             run_id="",
@@ -163,9 +164,7 @@ class Meter:
             preemptions=None,
             prefix_ids=None,
             gpu_ns=None,
-        )._asdict()
-        del record["gpu_ns"], record["run_id"]  # whoever sees no steps knows no run
-        return record
+        )
 
 
 def _is_midway(body: Json) -> bool:

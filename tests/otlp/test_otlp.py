@@ -205,7 +205,7 @@ def test_a_receiver_without_room_sends_them_back_later():
 )
 def test_the_engine_is_the_service_if_it_has_a_name(service, engine, named):
     (span,) = from_json(as_json(("llm_request", START, START, ATTRIBUTES), service=service))
-    assert request_of(span, engine)["engine_id"] == named
+    assert request_of(span, engine).engine_id == named
 
 
 def test_vllms_own_spans_are_read(shared):
