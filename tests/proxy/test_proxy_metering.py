@@ -9,27 +9,24 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import httpx
 import pytest
 from click.testing import CliRunner
 from proxy_wire import proxying
+from served_engine import MOST_TOKENS, behind_http, driver_of
 
 from farebox.cli.app import app
 from farebox.collector.background import BackgroundRecorder
 from farebox.collector.embedded import EmbeddedEngine
-from farebox.collector.listening import listen
 from farebox.collector.proxy.keys import file_keys, read_keys
 from farebox.collector.recorder import Recorder
-from farebox.collector.serving import build_server
 from farebox.collector.spooled.engines import Engines
 from farebox.collector.spooled.source import SpoolSource
 from farebox.engine.server.access import Access
-from farebox.engine.server.driver import Driver
-from farebox.engine.server.metrics import Metrics
-from farebox.engine.server.service import Offer, Service
+from farebox.engine.server.service import Offer
 from farebox.errors import InputError
 from farebox.events import API_KEYS, LEDGER, REQUESTS, ApiKey, hash_key
 from farebox.roofline import Replica, gpu, model
@@ -50,22 +47,11 @@ async def served(store):
     config = EmbeddedEngine(Replica(gpu("h100"), model("llama-3.2-1b"))).config(["proxied"], has_prefix_ids=True)
     recorder = Recorder(store, bulk=False)
     recording = BackgroundRecorder(recorder, recorder.flush)
-    metrics = Metrics(config, "tiny", 4096)
-    driver = Driver(config, recording, metrics, recording.beat)
-    metrics.watch(driver.occupancy)
-    access = Access(tenant_header="x-tenant-id")
-    server = build_server(Service(config, Offer(model_names=("tiny",), max_model_len=4096), access, driver, metrics), 0)
-    with listen("127.0.0.1", 0) as sock:
-        driving, running = asyncio.create_task(driver.run()), asyncio.create_task(server._serve([sock]))
-        try:
-            yield sock.getsockname()[1]
-        finally:
-            driver.put_off_all()
-            server.should_exit = True
-            await running
-            driving.cancel()
-            await asyncio.wait([driving])
-            recording.close()
+    driver, metrics = driver_of(config, recording, recording.beat)
+    offer, access = Offer(model_names=("tiny",), max_model_len=MOST_TOKENS), Access(tenant_header="x-tenant-id")
+    with closing(recording):
+        async with behind_http(config, offer, access, driver, metrics) as port:
+            yield port
 
 
 async def ask(client, number):

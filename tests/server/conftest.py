@@ -10,22 +10,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-import uvicorn
 from openai import AsyncOpenAI
+from served_engine import MOST_TOKENS, behind_http, driver_of
 
 from farebox.collector.embedded import EmbeddedEngine
-from farebox.collector.listening import listen
-from farebox.collector.serving import build_server
 from farebox.engine.config import EngineConfig
 from farebox.engine.server.access import Access
 from farebox.engine.server.driver import Driver
 from farebox.engine.server.metrics import Metrics
-from farebox.engine.server.service import Offer, Service
+from farebox.engine.server.service import Offer
 from farebox.events import Request, Run, Step
 from farebox.roofline import Replica, gpu, model
 
 MODEL = "llama-3.2-1b"
-MOST_TOKENS = 4096
 
 
 @dataclass
@@ -83,45 +80,24 @@ class Served:
 Serve = Callable[..., Any]
 
 
-def driver_of(told: Told, on_beat: Callable[[], None], **limits: Any) -> tuple[Driver, Metrics, EngineConfig]:
-    """A driver of one engine that nobody serves yet."""
-    config = EmbeddedEngine(Replica(gpu("h100"), model(MODEL)), **limits).config(["test"])
-    metrics = Metrics(config, "tiny", MOST_TOKENS)
-    driver = Driver(config, told, metrics, on_beat)
-    metrics.watch(driver.occupancy)
-    return driver, metrics, config
+def config_of(**limits: Any) -> EngineConfig:
+    return EmbeddedEngine(Replica(gpu("h100"), model(MODEL)), **limits).config(["test"])
 
 
 @pytest.fixture
 def unserved() -> Callable[..., Any]:
     """Make a driver that beats on `on_beat`, without a server."""
-    return lambda on_beat: driver_of(Told(), on_beat)[0]
+    return lambda on_beat: driver_of(config_of(), Told(), on_beat)[0]
 
 
 @asynccontextmanager
 async def serving(access: Access | None = None, **settings: Any) -> AsyncIterator[Served]:
     limits = {name: settings.pop(name) for name in ("mode", "max_num_seqs", "fast_cap") if name in settings}
     offer = Offer(**{"model_names": ("tiny",), "max_model_len": MOST_TOKENS} | settings)
-    told = Told()
-    driver, metrics, config = driver_of(told, lambda: None, **limits)
-    server = build_server(Service(config, offer, access or Access(), driver, metrics), drain_s=0)
-    with listen("127.0.0.1", 0) as sock:
-        driving = asyncio.create_task(driver.run())
-        running = asyncio.create_task(_run(server, sock))
-        try:
-            yield Served(driver, metrics, told, sock.getsockname()[1])
-        finally:
-            driver.put_off_all()
-            server.should_exit = True
-            await running
-            driving.cancel()
-            await asyncio.wait([driving])
-            assert driving.cancelled(), driving.exception()
-            driver.check_integrity()
-
-
-async def _run(server: uvicorn.Server, sock: Any) -> None:
-    await server._serve([sock])  # without its signal handlers, which belong to the test run
+    told, config = Told(), config_of(**limits)
+    driver, metrics = driver_of(config, told, lambda: None)
+    async with behind_http(config, offer, access or Access(), driver, metrics) as port:
+        yield Served(driver, metrics, told, port)
 
 
 @pytest.fixture
