@@ -22,7 +22,7 @@ from .spooled import Spooled
 from .step import SHARES, STEPS, Basis, Phase, Share, Step
 from .table import Column, Table
 from .team import TEAM_RENAMES, TeamRename
-from .tenant import API_KEYS, TENANTS, ApiKey, Tenant, hash_key
+from .tenant import API_KEYS, TENANTS, UNKNOWN_TENANT, ApiKey, Tenant, hash_key
 from .usage import Usage
 
 EVENT_TABLES = (RUNS, STEPS, SHARES, REQUESTS, LEDGER, INTERVALS, GPU_SAMPLES, HOST_SAMPLES)
@@ -57,6 +57,7 @@ __all__ = [
     "STEPS",
     "TEAM_RENAMES",
     "TENANTS",
+    "UNKNOWN_TENANT",
     "Account",
     "Advice",
     "Alert",

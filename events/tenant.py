@@ -5,6 +5,9 @@ from typing import Annotated, NamedTuple
 
 from .table import Table, col
 
+UNKNOWN_TENANT = "unknown"
+"""The tenant of what nobody is known to have asked for."""
+
 
 class Tenant(NamedTuple):
     """What a tenant is called and which team and cost centre pays for it in [from, to).

@@ -6,13 +6,14 @@ import time
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from ...events import UNKNOWN_TENANT
 from ..config.sources import ScrapeConfig
 from ..scrape.fetch import Target
 from ..scrape.memory import PageMemory
 from ..scrape.reading import Reading
 from ..scrape.setup import Setup
 from ..scrape.source import ScrapeSource
-from ..scrape.split import UNKNOWN, UsageFeed
+from ..scrape.split import UsageFeed
 from ..scraped import ScrapeRecorder, recorded_until
 from ..spooled.engines import Engines
 from .hardware import DcgmSource
@@ -115,7 +116,7 @@ def scrape_source(
         model=config.model,
         weights=config.weights,
         max_num_seqs=config.seats,
-        tenant_id=config.tenant or UNKNOWN,
+        tenant_id=config.tenant or UNKNOWN_TENANT,
     )
     return ScrapeSource(
         target,

@@ -7,12 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from ...events import FinishReason, GpuSample, Request
+from ...events import UNKNOWN_TENANT, FinishReason, GpuSample, Request
 from ..usage.fields import Json
 from ..usage.usage import Usage
-
-UNKNOWN = "unknown"
-"""The tenant of what names none."""
 
 
 class RowError(ValueError):
@@ -68,7 +65,7 @@ class Context:
         if self.tenant is not None:
             return self.tenant
         text = str(named).strip() if named is not None else ""
-        return text if text and text.lower() not in ("none", "null") and text.isprintable() else UNKNOWN
+        return text if text and text.lower() not in ("none", "null") and text.isprintable() else UNKNOWN_TENANT
 
     def request(
         self,

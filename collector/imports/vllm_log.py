@@ -18,7 +18,7 @@ from ...errors import InputError
 from ..usage.ends import finish_of
 from ..usage.usage import Usage
 from .files import text_lines
-from .found import UNKNOWN, Beginning, Context, Format, Line, RowError
+from .found import Beginning, Context, Format, Line, RowError
 from .values import instant, required
 
 _RECEIVED = re.compile(r"Received request (?P<id>[^\s:]+): ")
@@ -94,7 +94,7 @@ def _line(number: int, text: str, answered: re.Match[str], known: _Received | No
         request = context.request(
             request_id,
             Usage(known.prompt_tokens if known else None, None, _length(answered["ids"])),
-            tenant_id=context.tenant_of(named[1] if named else UNKNOWN),
+            tenant_id=context.tenant_of(named[1] if named else None),
             model=known.adapter if known else "",
             arrived_ns=known.at_ns if known else None,
             finished_ns=finished_ns,

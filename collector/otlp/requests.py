@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...engine.arrival import LATEST_NS
-from ...events import Request
-from ..imports.found import UNKNOWN
+from ...events import UNKNOWN_TENANT, Request
 from .spans import Span
 
 SPAN = "llm_request"
@@ -41,7 +40,7 @@ def request_of(span: Span, engine_id: str | None) -> Request:
         request_id=request_id,
         engine_id=_engine(span, engine_id),
         run_id="",
-        tenant_id=UNKNOWN,
+        tenant_id=UNKNOWN_TENANT,
         tier="standard",
         model=str(model),
         arrived_ns=span.start_ns,
@@ -64,7 +63,7 @@ def _engine(span: Span, engine_id: str | None) -> str:
     """The service's name, if an operator gave it one (OTEL_SERVICE_NAME)."""
     service = str(span.resource.get("service.name") or "")
     has_name = bool(service) and not service.startswith("unknown_service")
-    return service if has_name else engine_id or service or UNKNOWN
+    return service if has_name else engine_id or service or "unknown"
 
 
 def _after(span: Span, name: str) -> int | None:

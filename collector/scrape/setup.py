@@ -7,10 +7,9 @@ import socket
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ...events import Run
+from ...events import UNKNOWN_TENANT, Run
 from .fetch import Target
 from .reading import Reading
-from .split import UNKNOWN
 
 if TYPE_CHECKING:
     from ...roofline import StepModel
@@ -34,7 +33,7 @@ class Setup:
     """The model's name where the page's is none that `roofline` knows."""
     weights: str = "bf16"
     max_num_seqs: int | None = None
-    tenant_id: str = UNKNOWN
+    tenant_id: str = UNKNOWN_TENANT
     """Who gets what no usage is known of."""
 
     def name(self, target: Target) -> str:

@@ -6,10 +6,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
 from ...costing.apportion import apportion
-from ...events import Usage
+from ...events import UNKNOWN_TENANT, Usage
 
-UNKNOWN = "unknown"
-"""The tenant of work that nobody is known to have asked for."""
 STANDARD = "standard"
 MOST_TENANTS = 10_000
 _COUNTED = ("prompt_tokens", "cached_tokens", "output_tokens")
@@ -55,7 +53,7 @@ class Balance:
 class Splitter:
     """Splits prompt rows, cached tokens and output tokens of one engine, each by its own balance."""
 
-    def __init__(self, engine_id: str, feed: UsageFeed | None = None, tenant_id: str = UNKNOWN) -> None:
+    def __init__(self, engine_id: str, feed: UsageFeed | None = None, tenant_id: str = UNKNOWN_TENANT) -> None:
         """`tenant_id` gets what the feed does not know of."""
         self._engine_id = engine_id
         self._feed = feed
