@@ -17,7 +17,7 @@ from .rate import RATES, Rate, RateScope
 from .request import REQUESTS, FinishReason, Request, Tier
 from .run import RUNS, Clock, Run
 from .sink import Sink
-from .source_state import SOURCE_STATES, SourceStanding, SourceState
+from .source_state import SOURCE_STATES, SourceStanding, SourceState, newest_states
 from .spooled import Spooled
 from .step import SHARES, STEPS, Basis, Phase, Share, Step
 from .table import Column, Table
@@ -100,4 +100,5 @@ __all__ = [
     "TokenPrice",
     "Usage",
     "hash_key",
+    "newest_states",
 ]

@@ -1,5 +1,6 @@
 """A source's state: whether it can be read, since when, and why not."""
 
+from collections.abc import Iterable
 from typing import Annotated, Literal, NamedTuple
 
 from .table import Table, col
@@ -21,3 +22,8 @@ class SourceState(NamedTuple):
 SOURCE_STATES = Table(
     "source_states", SourceState, key=("source", "since_ns"), time="since_ns", sort=("source", "since_ns")
 )
+
+
+def newest_states(states: Iterable[SourceState]) -> list[SourceState]:
+    """How every source stands now, those that were heard of first before the others."""
+    return list({state.source: state for state in sorted(states, key=lambda state: state.since_ns)}.values())

@@ -30,6 +30,7 @@ from ..events import (
     Step,
     Table,
     TokenPrice,
+    newest_states,
 )
 from .alerts import Watch, alerts_of
 from .budget_book import Budgets
@@ -214,7 +215,7 @@ class Feed:
             read = self._reader.settings
             self._budgets = at, Budgets(read(BUDGET_STATES), read(TENANTS), read(TEAM_RENAMES))
             self._prices = read(PRICES)
-            self._sources = newest_of(read(SOURCE_STATES))
+            self._sources = newest_states(read(SOURCE_STATES))
             self._alerts = [alert for alert in read(ALERTS) if alert.ended_ns is None]
             self._tips = tuple(_tip(row) for row in sorted(read(ADVICE))[:TIPS])
         return self._budgets[1]
@@ -253,11 +254,6 @@ class Feed:
 def _now(fold: Fold) -> int:
     newest = fold.run.wall_end_ns
     return newest if fold.last_step is None else max(newest, fold.last_step.ended_ns)
-
-
-def newest_of(states: Sequence[SourceState]) -> list[SourceState]:
-    """How every source stands now."""
-    return list({state.source: state for state in sorted(states, key=lambda state: state.since_ns)}.values())
 
 
 def _tip(row: Advice) -> Tip:

@@ -7,7 +7,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from ...events import BUDGET_STATES, INTERVALS, SOURCE_STATES, STEPS, BudgetState, SourceState
+from ...events import BUDGET_STATES, INTERVALS, SOURCE_STATES, STEPS, BudgetState, newest_states
 from ..config.alerts import RuleConfig, RuleKind
 from ..totals import Totals
 
@@ -82,11 +82,7 @@ class Findings:
         return [one for one in found if rule.engine in (None, one.about)]
 
     def _down(self) -> Iterator[Finding]:
-        newest: dict[str, SourceState] = {}
-        states: list[SourceState] = self._reader.settings(SOURCE_STATES)
-        for state in sorted(states, key=lambda state: state.since_ns):
-            newest[state.source] = state
-        for state in newest.values():
+        for state in newest_states(self._reader.settings(SOURCE_STATES)):
             if state.state == "down":
                 yield Finding(state.source, f"{state.source} cannot be read: {state.why or 'no reason told'}")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...costing.rating import RateError, find_rate
-from ...events import CAPACITIES, SOURCE_STATES, Run, SourceState
+from ...events import CAPACITIES, SOURCE_STATES, Run, newest_states
 from ...storage.store import Store
 from .check import Check
 
@@ -41,15 +41,11 @@ def check_capacity(store: Store) -> Check:
 
 def check_sources(store: Store) -> list[Check]:
     """How every source stood when it was last looked at."""
-    newest: dict[str, SourceState] = {}
-    for state in store.settings(SOURCE_STATES):
-        if state.source not in newest or newest[state.source].since_ns < state.since_ns:
-            newest[state.source] = state
     return [
         Check(
             f"source {one.source}", "ok" if one.state == "up" else "bad", ": ".join(filter(None, (one.state, one.why)))
         )
-        for one in newest.values()
+        for one in sorted(newest_states(store.settings(SOURCE_STATES)))
     ]
 
 

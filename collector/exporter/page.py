@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from ...events import BUDGET_STATES, INTERVALS, SOURCE_STATES, STEPS, BudgetState, SourceState
+from ...events import BUDGET_STATES, INTERVALS, SOURCE_STATES, STEPS, BudgetState, newest_states
 from ..spooled.source import SpoolSource
 from ..totals import Owner, Totals
 from .money import Money
@@ -140,15 +140,6 @@ class FareboxPage(Collector):
         for key, value in values.items():
             family.add_metric(key, value, created=self._totals.began_s)
         return family
-
-
-def newest_states(states: list[SourceState]) -> list[SourceState]:
-    """Each source's newest state."""
-    newest: dict[str, SourceState] = {}
-    for state in states:
-        if state.source not in newest or newest[state.source].since_ns < state.since_ns:
-            newest[state.source] = state
-    return list(newest.values())
 
 
 def _gauge(name: str, values: Mapping[Labels, float]) -> Metric:
