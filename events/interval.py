@@ -29,6 +29,11 @@ class Interval(NamedTuple):
     histograms: Annotated[str | None, col("", "latency buckets as JSON: name → [[upper bound in s, count], …]")]
     missing: Annotated[str | None, col("", "what the page does not have, as JSON: column → reason")]
 
+    @property
+    def kv_part(self) -> float | None:
+        """Part of the KV cache in use, 0…1, the fullest engine's; None: not known."""
+        return max(self.kv_ppm) / 1e6 if self.kv_ppm else None
+
 
 INTERVALS = Table(
     "intervals",

@@ -45,6 +45,13 @@ class Step(NamedTuple):
         """End of the step, UTC."""
         return self.started_ns + self.duration_ns
 
+    @property
+    def kv_part(self) -> float | None:
+        """Part of the KV blocks in use, 0…1; None: not known."""
+        if self.kv_blocks_used is None or not self.kv_blocks_total:
+            return None
+        return self.kv_blocks_used / self.kv_blocks_total
+
 
 class Share(NamedTuple):
     """One cell of a step: what a tenant's sequences of one tier and phase did in it, and what they pay.

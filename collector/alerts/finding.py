@@ -97,13 +97,8 @@ class Findings:
 
     def _full(self, limit: float) -> Iterator[Finding]:
         since_ns = time.time_ns() - LIVE_NS
-        used: dict[str, float] = {}
-        for step in self._reader.newest(STEPS, since_ns):
-            if step.kv_blocks_used is not None and step.kv_blocks_total:
-                used[step.engine_id] = step.kv_blocks_used / step.kv_blocks_total
-        for interval in self._reader.newest(INTERVALS, since_ns):
-            if interval.kv_ppm:
-                used[interval.engine_id] = max(interval.kv_ppm) / 1e6
+        newest = [*self._reader.newest(STEPS, since_ns), *self._reader.newest(INTERVALS, since_ns)]
+        used = {told.engine_id: told.kv_part for told in newest if told.kv_part is not None}
         for engine_id, part in used.items():
             if part > limit:
                 yield Finding(engine_id, f"{part:.0%} of the KV cache of {engine_id} is in use")

@@ -117,22 +117,16 @@ class FareboxPage(Collector):
 
     def _engines(self, found: dict[str, dict[Labels, float]]) -> None:
         since_ns = time.time_ns() - LIVE_NS
+        steps, intervals = self._reader.newest(STEPS, since_ns), self._reader.newest(INTERVALS, since_ns)
+        for told in (*steps, *intervals):
+            for name, value in (("running", told.running), ("waiting", told.waiting), ("kv_used_ratio", told.kv_part)):
+                if value is not None:
+                    found[f"farebox_{name}"][(told.engine_id,)] = value
         seats = {(run.engine_id, run.run_id): run.max_num_seqs for run in self._reader.runs()}
-        for step in self._reader.newest(STEPS, since_ns):
-            key = (step.engine_id,)
-            found["farebox_running"][key], found["farebox_waiting"][key] = step.running, step.waiting
-            if step.kv_blocks_used is not None and step.kv_blocks_total:
-                found["farebox_kv_used_ratio"][key] = step.kv_blocks_used / step.kv_blocks_total
+        for step in steps:
             known = seats.get((step.engine_id, step.run_id))
             if known is not None:
-                found["farebox_seats"][key] = known
-        for interval in self._reader.newest(INTERVALS, since_ns):
-            key = (interval.engine_id,)
-            for name, value in (("farebox_running", interval.running), ("farebox_waiting", interval.waiting)):
-                if value is not None:
-                    found[name][key] = value
-            if interval.kv_ppm:
-                found["farebox_kv_used_ratio"][key] = max(interval.kv_ppm) / 1e6
+                found["farebox_seats"][(step.engine_id,)] = known
 
     def _counter(self, name: str, values: Mapping[Labels, float]) -> Metric:
         text, labels = COUNTERS[name]
