@@ -68,13 +68,12 @@ def _collect(path: Path, config: CollectConfig, listen: str | None) -> None:
     from ..collector.collect.duties import duties
     from ..storage.store import create_store
 
-    with create_store(config.store) as store, duties(config, store, listen, _say) as (chores, attach):
+    with create_store(config.store) as store:
         daemon = Daemon(store, _say)
-        daemon.chores = chores
-        attach(daemon)
-        _obey_signals(daemon)
-        _say(f"collecting into {store.path}; Ctrl-C ends it")
-        daemon.run(config.source, lambda: load_config(path).source)
+        with duties(config, store, daemon, listen, _say):
+            _obey_signals(daemon)
+            _say(f"collecting into {store.path}; Ctrl-C ends it")
+            daemon.run(config.source, lambda: load_config(path).source)
 
 
 def _obey_signals(daemon: Daemon) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from ...events import ALERTS, Alert
 from ..config.alerts import RuleConfig
@@ -21,12 +21,6 @@ QUIET_S = 60.0
 
 Send = Callable[[Alert], None]
 Key = tuple[str, str]
-
-
-class _Seen(NamedTuple):
-    since_s: float
-    newest_s: float
-    text: str
 
 
 class AlertWatch:
@@ -47,7 +41,7 @@ class AlertWatch:
         self._clock = clock
         self._findings = Findings(reader, totals, clock)
         self._due_s = clock()
-        self._seen: dict[Key, _Seen] = {}
+        self._since: dict[Key, float] = {}
         alerts: list[Alert] = store.settings(ALERTS)
         self._open: dict[Key, Alert] = {(one.rule, one.about): one for one in alerts if one.ended_ns is None}
         self._quiet_since: dict[Key, float] = dict.fromkeys(self._open, clock())
@@ -65,7 +59,7 @@ class AlertWatch:
                 key = (rule.kind, finding.about)
                 holding.add(key)
                 self._note(key, finding.text, now_s, 0.0 if rule.kind in WINDOWED else self._lasts(rule))
-        self._seen = {key: seen for key, seen in self._seen.items() if key in holding}
+        self._since = {key: since_s for key, since_s in self._since.items() if key in holding}
         for key in [key for key in self._open if key not in holding]:
             if now_s - self._quiet_since.setdefault(key, now_s) >= QUIET_S:
                 self._end(key)
@@ -74,11 +68,10 @@ class AlertWatch:
         return DEFAULTS[rule.kind][1] if rule.seconds is None else rule.seconds
 
     def _note(self, key: Key, text: str, now_s: float, lasts_s: float) -> None:
-        seen = self._seen.get(key)
-        self._seen[key] = _Seen(seen.since_s if seen else now_s, now_s, text)
+        lasted_s = now_s - self._since.setdefault(key, now_s)
         self._quiet_since.pop(key, None)
-        if key not in self._open and now_s - self._seen[key].since_s >= lasts_s:
-            began_ns = time.time_ns() - round((now_s - self._seen[key].since_s) * 1e9)
+        if key not in self._open and lasted_s >= lasts_s:
+            began_ns = time.time_ns() - round(lasted_s * 1e9)
             self._open[key] = Alert(*key, began_ns, None, text)
             self._tell(self._open[key])
 
