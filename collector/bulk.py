@@ -14,7 +14,7 @@ from ..engine.config import EngineConfig
 from ..engine.jump.caching import jump_engine
 from ..engine.jump.spell import Speller
 from ..engine.shield import Shield
-from ..events import Batch, Progress, Run
+from ..events import Batch, Progress
 from .tables import SegmentTables
 
 if TYPE_CHECKING:
@@ -46,9 +46,7 @@ class BulkRecorder:
         self._run = config.run(first.arrived_ns)
         known = store.progress(config.engine_id, config.run_id)
         self._progress = known or Progress(0, 0, first.arrived_ns)
-        self._recorded: Run | None = None
-        if known is not None:
-            self._recorded = next(run for run in store.runs() if run[:2] == self._run[:2])
+        self._recorded = None if known is None else store.run(config.engine_id, config.run_id)
         self._books = Bookkeeper(self._run, self._progress.covered_ns, self._progress.steps)
 
     def record(self, stream: BatchStream, shield: Shield, on_tick: Callable[[], None]) -> bool:

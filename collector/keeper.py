@@ -14,8 +14,8 @@ class Keeper(Protocol):
         """How much of a run is kept; None when nothing is."""
         ...
 
-    def runs(self) -> list[Run]:
-        """Every run that is kept."""
+    def run(self, engine_id: str, run_id: str) -> Run | None:
+        """A run as it was last kept; None when it is not."""
         ...
 
     def put(self, table: Table, record: tuple[Any, ...]) -> None:

@@ -150,7 +150,7 @@ class Recorder:
         if known is not None:
             self._progress = known
             self._first_seq, self._skip_requests = known.steps, known.requests
-            self._recorded = next(r for r in self._store.runs() if r[:2] == run[:2])
+            self._recorded = self._store.run(run.engine_id, run.run_id)
         else:
             self._progress = Progress(0, 0, run.started_ns)
         self._books = Bookkeeper(run, self._progress.covered_ns, self._progress.steps)

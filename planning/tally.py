@@ -70,9 +70,9 @@ class Tally:
         """Nothing is known of any run before it begins."""
         return None
 
-    def runs(self) -> list[Run]:
-        """No run is known."""
-        return []
+    def run(self, engine_id: str, run_id: str) -> Run | None:
+        """Nor the run itself."""
+        return None
 
     def put(self, table: Table, record: tuple[Any, ...]) -> None:
         """A replay has no settings."""

@@ -37,6 +37,11 @@ def all_runs(connection: Connection) -> list[Run]:
     return records_where(connection, RUNS)
 
 
+def get_run(connection: Connection, engine_id: str, run_id: str) -> Run | None:
+    """One run; None when there is none of that name."""
+    return next(iter(records_where(connection, RUNS, _SQL.c.engine_id == engine_id, _SQL.c.run_id == run_id)), None)
+
+
 def unarchived_runs(connection: Connection) -> list[Run]:
     """Runs that changed since they were last written to the archive."""
     return records_where(connection, RUNS, _SQL.c.archived.is_(False))

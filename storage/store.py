@@ -208,6 +208,11 @@ class Store:
         with self._database.reading() as connection:
             return runs.all_runs(connection)
 
+    def run(self, engine_id: str, run_id: str) -> Run | None:
+        """One run as it was last recorded; None when it is not."""
+        with self._database.reading() as connection:
+            return runs.get_run(connection, engine_id, run_id)
+
     def erase_requests(self, tenant_id: str) -> int:
         """Remove a tenant's requests from hot and archive, for good; returns how many. Shares and sums stay.
 

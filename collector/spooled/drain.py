@@ -181,7 +181,7 @@ class SpoolDrain:
             return True
         if not key[1] or key in self._only_seen:
             return False
-        recorded = next((run for run in self._store.runs() if run[:2] == key), None)
+        recorded = self._store.run(*key)
         if recorded is None or not recorded.gpus:
             self._only_seen.add(key)
             return False

@@ -53,9 +53,9 @@ class RequestsOnly:
 
     def _batch(self, engine_id: str, run_id: str, requests: list[Request]) -> Batch:
         progress = self._store.progress(engine_id, run_id) or Progress(0, 0, 0)
-        runs = (run for run in self._store.runs() if run[:2] == (engine_id, run_id))
         first_ns = min(request.arrived_ns for request in requests)
-        run = next(runs, None) or unmetered_run(engine_id, run_id, socket.gethostname(), first_ns)
+        run = self._store.run(engine_id, run_id)
+        run = run or unmetered_run(engine_id, run_id, socket.gethostname(), first_ns)
         covered_ns = max(progress.covered_ns, *(request.finished_ns for request in requests))
         return Batch(
             run._replace(heartbeat_ns=covered_ns),

@@ -38,7 +38,7 @@ class RunBooks:
     @classmethod
     def recorded(cls, store: Store, engine_id: str, run_id: str) -> RunBooks | None:
         """The books of a run that the store has; None when it has no such run."""
-        run = next((run for run in store.runs() if run[:2] == (engine_id, run_id)), None)
+        run = store.run(engine_id, run_id)
         return None if run is None else cls(run, store.progress(engine_id, run_id))
 
     @property
@@ -103,15 +103,15 @@ class RunBooks:
 
     def batch(self) -> Batch | None:
         """All since the last batch, booked; None when there is nothing new."""
-        requests = list(self._requests.values())
-        self._book(REQUESTS.to_arrow(requests))
+        requests = REQUESTS.to_arrow(self._requests.values())
+        self._book(requests)
         steps, shares, ledger = (pa.concat_tables(tables) for tables in (*zip(*self._done, strict=True), self._ledger))
-        progress = Progress(self._books.steps, self._progress.requests + len(requests), self._books.covered_ns)
+        progress = Progress(self._books.steps, self._progress.requests + requests.num_rows, self._books.covered_ns)
         run = self.run._replace(heartbeat_ns=self._books.covered_ns)
         if progress == self._progress and not self._is_changed:
             self._clear()
             return None
-        batch = Batch(run, steps, shares, REQUESTS.to_arrow(requests), ledger, progress)
+        batch = Batch(run, steps, shares, requests, ledger, progress)
         self._progress, self.run, self._is_changed = progress, run, False
         self._clear()
         return batch

@@ -31,8 +31,8 @@ class MemoryStore:
 
     append_archive = append
 
-    def runs(self) -> list[Run]:
-        return [self.batches[-1].run] if self.batches else []
+    def run(self, engine_id: str, run_id: str) -> Run | None:
+        return self.batches[-1].run if self.batches else None
 
     def progress(self, engine_id: str, run_id: str) -> Progress | None:
         return self.batches[-1].progress if self.batches else None
