@@ -25,54 +25,52 @@ def migration(version: int, registry: dict[int, Migration] = MIGRATIONS) -> Call
     return register
 
 
+def _run(connection: Connection, statements: str) -> None:
+    """Run SQL statements that semicolons set apart."""
+    for statement in statements.split(";"):
+        connection.exec_driver_sql(statement)
+
+
 @migration(2)
 def add_settings(connection: Connection) -> None:
     """Rates may be for a host or an engine; capacities, tenants, keys, prices, budgets and closings get tables."""
-    for statement in _ADD_SETTINGS.split(";"):
-        if statement.strip():
-            connection.exec_driver_sql(statement)
+    _run(connection, _ADD_SETTINGS)
 
 
 @migration(3)
 def add_budget_states(connection: Connection) -> None:
     """How budgets stand gets a table; it fills with the next recording."""
-    connection.exec_driver_sql(_ADD_BUDGET_STATES)
+    _run(connection, _ADD_BUDGET_STATES)
 
 
 @migration(4)
 def add_sources(connection: Connection) -> None:
     """Scraped intervals, readings of GPUs and hosts, the states of sources and the places in spools get tables."""
-    for statement in _ADD_SOURCES.split(";"):
-        connection.exec_driver_sql(statement)
+    _run(connection, _ADD_SOURCES)
 
 
 @migration(5)
 def add_history(connection: Connection) -> None:
     """Closings get versions and can be reopened; teams' new names and what was changed in settings get tables."""
-    for statement in _ADD_HISTORY.split(";"):
-        if statement.strip():
-            connection.exec_driver_sql(statement)
+    _run(connection, _ADD_HISTORY)
 
 
 @migration(6)
 def add_alerts(connection: Connection) -> None:
     """Alerts get a table."""
-    connection.exec_driver_sql(_ADD_ALERTS)
+    _run(connection, _ADD_ALERTS)
 
 
 @migration(7)
 def let_requests_be_partly_known(connection: Connection) -> None:
     """Requests that were seen from outside their engine may lack counts."""
-    for statement in _LET_REQUESTS_BE_PARTLY_KNOWN.split(";"):
-        if statement.strip():
-            connection.exec_driver_sql(statement)
+    _run(connection, _LET_REQUESTS_BE_PARTLY_KNOWN)
 
 
 @migration(8)
 def add_planning(connection: Connection) -> None:
     """Runs tell how else they schedule, so that they can be replayed as they were; advice gets a table."""
-    for statement in _ADD_PLANNING.split(";"):
-        connection.exec_driver_sql(statement)
+    _run(connection, _ADD_PLANNING)
 
 
 _ADD_PLANNING = """
@@ -104,8 +102,7 @@ CREATE TABLE advice (
 def let_seats_be_unknown(connection: Connection) -> None:
     """Runs may not know their seats (they had 0 then); readings of GPUs tell who shares the device."""
     _allow_null(connection, "runs", "max_num_seqs")
-    for statement in _LET_SEATS_BE_UNKNOWN.split(";"):
-        connection.exec_driver_sql(statement)
+    _run(connection, _LET_SEATS_BE_UNKNOWN)
 
 
 def _allow_null(connection: Connection, table: str, column: str) -> None:
