@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ...errors import FareboxError
 from ..config.collecting import CollectConfig
-from ..config.sources import DcgmConfig, OtlpConfig, ScrapeConfig, SourceConfig, SpoolConfig
+from ..config.sources import DcgmConfig, OtlpConfig, PageConfig, ScrapeConfig, SourceConfig, SpoolConfig
 from .check import Check
 
 
@@ -56,7 +56,7 @@ def _page(source: ScrapeConfig) -> Check:
     return Check(name, "note" if look.why else "ok", f"{says}: {look.why}" if look.why else says)
 
 
-def _gpus(source: DcgmConfig | ScrapeConfig) -> Check:
+def _gpus(source: PageConfig) -> Check:
     """One look at the page of an exporter of GPUs: which it tells."""
     from ..collect.hardware import target_of
     from ..dcgm.watch import DcgmWatch

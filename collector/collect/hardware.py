@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ...errors import FareboxError
 from ...events import GPU_SAMPLES
 from ...storage.errors import StoreFullError
-from ..config.sources import DcgmConfig, ScrapeConfig
+from ..config.sources import PageConfig
 from ..dcgm.watch import DcgmWatch
 from ..hardware import PERIOD_S, HardwareRecorder, steady_clock
 from ..samples import SampleLog
@@ -46,7 +46,7 @@ class HardwareSource:
         self._recorder.close()
 
 
-def target_of(config: DcgmConfig | ScrapeConfig) -> Target:
+def target_of(config: PageConfig) -> Target:
     """The server of a section; InputError where its address is none."""
     return Target(config.url, config.token_env, config.token_file, config.ca, config.timeout)
 
@@ -56,9 +56,7 @@ class DcgmSource:
 
     kind = "dcgm"
 
-    def __init__(
-        self, config: DcgmConfig | ScrapeConfig, store: Store, engines: Engines, fetcher: Fetcher | None = None
-    ) -> None:
+    def __init__(self, config: PageConfig, store: Store, engines: Engines, fetcher: Fetcher | None = None) -> None:
         target = target_of(config)
         self.name = f"dcgm:{target.place}"
         self.period_s = config.interval

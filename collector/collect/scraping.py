@@ -16,7 +16,7 @@ from ..scrape.source import ScrapeSource
 from ..scrape.split import UsageFeed
 from ..scraped import ScrapeRecorder, recorded_until
 from ..spooled.engines import Engines
-from .hardware import DcgmSource
+from .hardware import DcgmSource, target_of
 from .source import Look, Source
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def scrape_source(
     remembered: Reading | None = None,
 ) -> ScrapeSource:
     """What reads the page of a section; InputError where its address is none."""
-    target = Target(config.url, config.token_env, config.token_file, config.ca, config.timeout)
+    target = target_of(config)
     setup = Setup(
         engine_id=config.engine,
         host=config.host,

@@ -15,7 +15,7 @@ from ...errors import InputError
 from .alerts import AlertsConfig, RuleConfig
 from .collecting import CollectConfig
 from .retention import RetentionConfig
-from .sources import DcgmConfig, NvmlConfig, OtlpConfig, ScrapeConfig, SpoolConfig
+from .sources import DcgmConfig, NvmlConfig, OtlpConfig, PageConfig, ScrapeConfig, SpoolConfig
 
 _SOURCES: dict[str, type[BaseModel]] = {
     "scrape": ScrapeConfig,
@@ -104,5 +104,5 @@ def _check_together(config: CollectConfig, path: Path) -> None:
     if sum(isinstance(source, NvmlConfig) for source in config.source) > 1:
         raise InputError(f"{path}: there can be one source of kind nvml: it reads all GPUs")
     for source in config.source:
-        if isinstance(source, ScrapeConfig | DcgmConfig) and source.token_env and source.token_file:
+        if isinstance(source, PageConfig) and source.token_env and source.token_file:
             raise InputError(f"{path}: source {source.url}: give token_env or token_file, not both")

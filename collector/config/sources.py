@@ -10,7 +10,19 @@ from pydantic import Field
 from .section import Section
 
 
-class ScrapeConfig(Section):
+class PageConfig(Section):
+    """A page that is read again and again: where it is, and how it is reached."""
+
+    url: str
+    host: str | None = None
+    interval: Annotated[float, Field(ge=1, le=3600, description="seconds between two looks at the page")] = 5.0
+    timeout: Annotated[float, Field(gt=0, le=300, description="seconds that the page may take")] = 10.0
+    token_env: Annotated[str | None, Field(description="variable with the bearer token")] = None
+    token_file: Annotated[Path | None, Field(description="file with the bearer token")] = None
+    ca: Annotated[Path | None, Field(description="certificates that the server's is checked by")] = None
+
+
+class ScrapeConfig(PageConfig):
     """An engine whose metrics page is read."""
 
     kind: Literal["scrape"]
@@ -25,11 +37,6 @@ class ScrapeConfig(Section):
     ] = "bf16"
     seats: Annotated[int | None, Field(gt=0, description="the most sequences that one step may run")] = None
     tenant: Annotated[str | None, Field(description="whose work it is, where no proxy tells; default: unknown")] = None
-    interval: Annotated[float, Field(ge=1, le=3600, description="seconds between two looks at the page")] = 5.0
-    timeout: Annotated[float, Field(gt=0, le=300, description="seconds that the page may take")] = 10.0
-    token_env: Annotated[str | None, Field(description="variable with the bearer token")] = None
-    token_file: Annotated[Path | None, Field(description="file with the bearer token")] = None
-    ca: Annotated[Path | None, Field(description="certificates that the server's is checked by")] = None
 
 
 class SpoolConfig(Section):
@@ -45,7 +52,7 @@ class NvmlConfig(Section):
     kind: Literal["nvml"]
 
 
-class DcgmConfig(Section):
+class DcgmConfig(PageConfig):
     """GPUs whose readings are on the page of NVIDIA's DCGM exporter."""
 
     kind: Literal["dcgm"]
@@ -53,11 +60,6 @@ class DcgmConfig(Section):
     host: Annotated[str | None, Field(description="host of the GPUs; default: as the page says, else the address")] = (
         None
     )
-    interval: Annotated[float, Field(ge=1, le=3600, description="seconds between two looks at the page")] = 5.0
-    timeout: Annotated[float, Field(gt=0, le=300, description="seconds that the page may take")] = 10.0
-    token_env: Annotated[str | None, Field(description="variable with the bearer token")] = None
-    token_file: Annotated[Path | None, Field(description="file with the bearer token")] = None
-    ca: Annotated[Path | None, Field(description="certificates that the server's is checked by")] = None
 
 
 class OtlpConfig(Section):
