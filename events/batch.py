@@ -8,7 +8,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from .run import Run
-    from .spooled import Spooled
 
 
 class Progress(NamedTuple):
@@ -33,5 +32,3 @@ class Batch(NamedTuple):
     progress: Progress
     intervals: pa.Table | None = None
     """Intervals of a scraped engine; None: it is not scraped."""
-    spooled: Spooled | None = None
-    """Up to where the batch has taken a spool; None: it did not come from one."""

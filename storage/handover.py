@@ -96,11 +96,9 @@ def batch_rows(batch: Batch) -> list[tuple[Table, pa.Table]]:
 
 
 def put_heads(connection: Connection, batch: Batch) -> None:
-    """Write how far the run, its recording and its spool have come."""
+    """Write how far the run and its recording have come."""
     put_run(connection, batch.run)
     put_progress(connection, batch.run, batch.progress)
-    if batch.spooled is not None:
-        put_place(connection, batch.spooled)
 
 
 def _up_to(connection: Connection, table: Table, end: int) -> pa.Table:

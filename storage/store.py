@@ -25,7 +25,7 @@ from .lock import WriterLock
 from .migrations import open_checked, open_migrated
 from .query import Query
 from .settings import Settings
-from .spool.places import forget_places, get_place, put_place
+from .spool.places import forget_places, get_place
 from .tables import SAMPLES
 
 if TYPE_CHECKING:
@@ -135,11 +135,6 @@ class Store:
         """Up to where a writer's spool is recorded; None: nothing of it is."""
         with self._database.reading() as connection:
             return get_place(connection, writer)
-
-    def put_spooled(self, place: Spooled) -> None:
-        """Say that a spool is taken up to a place although no batch came of it."""
-        with self._recording(), self._database.writing() as connection:
-            put_place(connection, place)
 
     def forget_spool(self, writer: str) -> None:
         """Forget how far a writer's spool is recorded, before the last of it is removed."""

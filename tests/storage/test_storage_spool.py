@@ -208,15 +208,15 @@ def test_a_place_moves_with_the_batch_or_not_at_all(tmp_path, server):
     run, place = server(), Spooled("w", 3, 250)
     with create_store(tmp_path / "s") as store:
         assert store.spooled("w") is None
-        batch = run.batch(5)._replace(spooled=place)
-        store.append(batch)
+        batch = run.batch(5)
+        store.append_all([batch], [place])
         assert store.spooled("w") == place
         with pytest.raises(Exception, match="already recorded"):
-            store.append(batch._replace(spooled=Spooled("w", 9, 9)))
+            store.append_all([batch], [Spooled("w", 9, 9)])
         assert store.spooled("w") == place and store.read(STEPS).num_rows == 5
-        store.append_archive(run.batch(5)._replace(spooled=Spooled("w", 4, 0)))
+        store.append_all([run.batch(5)], [Spooled("w", 4, 0)])
         assert store.spooled("w") == Spooled("w", 4, 0)
-        store.put_spooled(Spooled("other", 0, 7))
+        store.append_all([], [Spooled("other", 0, 7)])
         assert store.spooled("other") == Spooled("other", 0, 7)
 
 
