@@ -87,6 +87,7 @@ def _examine_store(path: Path, roots: list[Path]) -> tuple[list[Check], int | No
     from ..collector.checks.money import check_capacity, check_rates, check_sources
     from ..collector.checks.place import check_place, open_readable
     from ..collector.checks.spools import check_aside, check_spools
+    from ..storage.layout import Layout
 
     store, readable = open_readable(path)
     if store is None:
@@ -94,7 +95,7 @@ def _examine_store(path: Path, roots: list[Path]) -> tuple[list[Check], int | No
     with store:
         real = [run.wall_end_ns for run in store.runs() if run.clock == "real"]
         found = [readable, *check_place(path), *check_sources(store)]
-        for root in (path / "spool", *roots):
+        for root in (Layout(path).spools, *roots):
             found += check_spools(store, root)
         found += [*check_aside(path), check_rates(store), check_capacity(store)]
     return found, max(real, default=None)

@@ -146,11 +146,13 @@ def _warn(text: str) -> None:
 
 
 def _spool_folder(store: Path | None, spool: Path | None) -> Path:
+    from ..storage.layout import Layout
+
     if spool is not None:
         return spool
     if store is None:
         raise InputError("say where to record: --store STORE, or --spool FOLDER")
-    return store / "spool"
+    return Layout(store).spools
 
 
 def _keys(store: Path | None, keys_file: Path | None) -> KeySource | None:

@@ -52,6 +52,11 @@ class Layout:
         return self.root / "store.lock"
 
     @property
+    def spools(self) -> Path:
+        """The folder of the store's own spools, one folder per writer."""
+        return self.root / "spool"
+
+    @property
     def archive(self) -> Path:
         """The root of the Parquet files: `archive/<table>/date=YYYY-MM-DD/*.parquet`."""
         return self.root / "archive"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from ...errors import FareboxError
+from ...storage.layout import Layout
 from ..budget_watch import BudgetWatch
 from ..config.sources import SourceConfig, SpoolConfig
 from ..spooled.engines import Engines
@@ -107,7 +108,7 @@ class Daemon:
 
     @property
     def _own_spool(self) -> Path:
-        return (self._store.path / "spool").resolve()
+        return Layout(self._store.path).spools.resolve()
 
     def _begin(self, config: SourceConfig) -> None:
         thread = SourceThread(self._make(config, self._store, self.engines), self._store, self._tell)

@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from ...errors import InputError
+from ...storage.layout import Layout
 from ...storage.spool.writer import SpoolWriter
 from ..config.sources import OtlpConfig
 from ..listening import listen
@@ -26,7 +27,7 @@ class TraceSource:
     def __init__(self, config: OtlpConfig, store: Store) -> None:
         self.name = f"otlp:{config.listen}"
         self._config = config
-        self._spools = store.path / "spool"
+        self._spools = Layout(store.path).spools
         self._writer: SpoolWriter | None = None
         self._receiver: OtlpReceiver | None = None
 

@@ -13,6 +13,7 @@ from ...costing.ledger import LedgerError
 from ...costing.rule import SplitError
 from ...events import Batch, Request, Run, Spooled, Usage
 from ...storage.errors import DuplicateError, OverlapError
+from ...storage.layout import Layout
 from ...storage.spool.lines import segments
 from ...storage.spool.reader import Event, SpoolReader
 from .aside import Aside
@@ -307,7 +308,7 @@ class SpoolDrain:
 
 def writer_name(store: Store, folder: Path) -> str:
     """What the places of a spool are called: its name in the store's own folder, its path elsewhere."""
-    is_own = folder.parent.resolve() == (store.path / "spool").resolve()
+    is_own = folder.parent.resolve() == Layout(store.path).spools.resolve()
     return folder.name if is_own else str(folder.resolve())
 
 
