@@ -8,8 +8,8 @@ import click
 
 from ..errors import InputError
 from .clock import instant
-from .options import store_argument, tz_option
-from .reading import reading, whole_file
+from .options import output_option, store_argument, tz_option
+from .reading import FORMATS, check_file, reading, write_rows
 
 _BY_TENANT = ("steps", "shares", "requests", "ledger")
 _BY_ENGINE = ("runs", "steps", "shares", "requests", "ledger", "intervals")
@@ -33,10 +33,10 @@ Examples
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["parquet", "csv", "json"]),
+    type=click.Choice(FORMATS),
     help="Format of the file.  [default: the ending of its name, else csv]",
 )
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="File to write instead of standard output.")
+@output_option
 def export(
     store: Path,
     table: str,
@@ -52,22 +52,15 @@ def export(
 
     Lines of the ledger with the same key may be several; they add up.
     """
-    from ..storage.rowfiles import FORMATS
-
     form = form or (output.suffix.removeprefix(".") if output is not None else "csv")
     if form not in FORMATS:
         raise InputError(f"{output} does not end in .csv, .json or .parquet: say which with --format")
-    if form == "parquet" and output is None:
-        raise InputError("--format parquet writes a file: name it with -o FILE")
+    check_file(form, output)
     with reading(store) as opened:
         limits = _limits(table, engine, tenant)
         bounds = (None if at is None else instant(at, tz) for at in (start, end))
         answer = getattr(opened, table)(*bounds, **limits).reader()
-        with whole_file(output) as file:
-            written = FORMATS[form](file, answer.schema)
-            for batch in answer:
-                written.write(batch)
-            written.close()
+        write_rows(answer, form, output)
 
 
 def _limits(table: str, engine: str | None, tenant: str | None) -> dict[str, str]:

@@ -96,6 +96,9 @@ replace_option = click.option("--replace", is_flag=True, help="Replace one that 
 note_option = click.option("--note", default="", help="Where it comes from.")
 reason_option = click.option("--reason", required=True, type=ReasonType(), help="Why; it is kept.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
+output_option = click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="File to write instead of standard output."
+)
 kv_cache_option = click.option(
     "--kv-cache-dtype", type=click.Choice(["bf16", "fp8"]), default="bf16", show_default=True, help="KV cache format."
 )

@@ -11,9 +11,9 @@ import click
 
 from ..errors import InputError
 from .clock import instant
-from .options import tz_option
+from .options import output_option, tz_option
 from .output import show
-from .reading import reading, whole_file
+from .reading import check_file, reading, write_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,7 +47,7 @@ Examples
     show_default=True,
     help=f"How to print it; a table shows the first {SHOWN_ROWS} rows.",
 )
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="File to write instead of standard output.")
+@output_option
 def query(
     sql: str,
     store: Path,
@@ -63,8 +63,7 @@ def query(
     Recent and archived rows are one table each, with a column `date` for the UTC date. Conditions on date, time and
     engine skip files. Nothing can be changed, and no other file be read. docs/data.md says what the columns mean.
     """
-    if form == "parquet" and output is None:
-        raise InputError("--format parquet writes a file: name it with -o FILE")
+    check_file(form, output)
     if form == "table" and output is not None:
         raise InputError("a table is for people: choose --format csv, json or parquet for -o FILE")
     with reading(store) as opened:
@@ -73,13 +72,7 @@ def query(
         if form == "table":
             _show(answer)
             return
-        from ..storage.rowfiles import FORMATS
-
-        with whole_file(output) as file:
-            written = FORMATS[form](file, answer.schema)
-            for batch in answer:
-                written.write(batch)
-            written.close()
+        write_rows(answer, form, output)
 
 
 def _show(answer: pa.RecordBatchReader) -> None:

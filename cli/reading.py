@@ -16,7 +16,13 @@ import click
 from ..errors import InputError
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from ..storage.reading import StoreReader
+
+
+FORMATS = ("parquet", "csv", "json")
+"""Formats of files of rows."""
 
 
 @contextmanager
@@ -32,6 +38,23 @@ def reading(store: Path) -> Generator[StoreReader, None, None]:
         finally:
             for warning in opened.warnings:
                 click.echo(f"warning: {warning}", err=True)
+
+
+def check_file(form: str, output: Path | None) -> None:
+    """InputError for a format that standard output has no place for."""
+    if form == "parquet" and output is None:
+        raise InputError("--format parquet writes a file: name it with -o FILE")
+
+
+def write_rows(rows: pa.RecordBatchReader, form: str, output: Path | None) -> None:
+    """Write rows in one of the FORMATS, batch by batch, to a file or to standard output."""
+    from ..storage.rowfiles import FORMATS as FILES
+
+    with whole_file(output) as file:
+        written = FILES[form](file, rows.schema)
+        for batch in rows:
+            written.write(batch)
+        written.close()
 
 
 @contextmanager

@@ -10,8 +10,9 @@ import click
 from ..errors import InputError
 from .billing import Method, groups, method_of, method_options, period_of
 from .clock import instant
-from .options import store_argument, tz_option
+from .options import output_option, store_argument, tz_option
 from .output import put, show
+from .reading import check_file
 from .report_close import close
 from .report_marginal import check_format, with_marginal
 from .report_reopen import closings, reopen
@@ -79,7 +80,7 @@ for command in (close, reopen, closings):
 )
 @click.option("--marginal", is_flag=True, help="Add what would go away without each tenant: a signal, not a bill.")
 @click.option("--version", type=click.IntRange(1), help="A version of a closed bill, of one that was reopened too.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="File to write instead of standard output.")
+@output_option
 def write_report(
     store: Path,
     period: str | None,
@@ -100,8 +101,7 @@ def write_report(
     from ..events import CAPACITIES
     from ..storage.store import open_store
 
-    if form == "parquet" and output is None:
-        raise InputError("--format parquet writes a file: name it with -o FILE")
+    check_file(form, output)
     if marginal:
         check_format(form)
     with open_store(store) as opened:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import InputError
-from .options import store_argument, tz_option
+from .options import output_option, store_argument, tz_option
 from .output import put, show
 from .planning_options import from_time_option, slo_option, to_time_option, window_of
 from .progress import Progress
@@ -46,7 +46,7 @@ Examples
 @click.option("--sweep", metavar="KEY=V1,V2,…", help="Try several values of a setting: cost against p99 TTFT.")
 @slo_option
 @click.option("--format", "form", type=click.Choice(["table", "json", "html"]), default="table", show_default=True)
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="File to write instead of standard output.")
+@output_option
 def whatif(
     store: Path,
     start: str | None,
