@@ -227,14 +227,14 @@ class SpoolDrain:
     # Recording
 
     def _commit(self) -> None:
+        place = self._reader.place
+        if place == self._recorded_place:
+            return
         now_ns = time.time_ns()
         for books in self._books.values():
             self._set_repeated_apart(books, now_ns)
         self._repeated_requests += self._others.take_repeated(now_ns)
         batches = [*self._batches(), *self._others.batches()]
-        place = self._reader.place
-        if place == self._recorded_place:
-            return
         if self._repeated or self._repeated_requests:
             self._append(batches, [])
             self._compare(now_ns)
