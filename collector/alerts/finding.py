@@ -29,6 +29,12 @@ WINDOWED: tuple[RuleKind, ...] = ("idle", "unobserved", "preemptions", "spinning
 SPINNING_PCT = 90
 
 
+def bounds_of(rule: RuleConfig) -> tuple[float, float]:
+    """Above what a rule holds, and for how many seconds: as its section says, else its default."""
+    above, seconds = DEFAULTS[rule.kind]
+    return above if rule.above is None else rule.above, seconds if rule.seconds is None else rule.seconds
+
+
 class Finding(NamedTuple):
     """Something that a rule holds of."""
 
@@ -64,9 +70,7 @@ class Findings:
 
     def of(self, rule: RuleConfig) -> list[Finding]:
         """What a rule holds of now."""
-        limit, window_s = DEFAULTS[rule.kind]
-        limit = limit if rule.above is None else rule.above
-        window_s = window_s if rule.seconds is None else rule.seconds
+        limit, window_s = bounds_of(rule)
         if rule.kind == "source-down":
             return list(self._down())
         if rule.kind == "budget":

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ...events import ALERTS, Alert
 from ..config.alerts import RuleConfig
 from ..totals import Totals
-from .finding import DEFAULTS, WINDOWED, Findings
+from .finding import WINDOWED, Findings, bounds_of
 
 if TYPE_CHECKING:
     from ...storage.live import LiveReader
@@ -52,20 +52,18 @@ class AlertWatch:
         if now_s < self._due_s:
             return
         self._due_s = now_s + PERIOD_S
-        self._findings.look(max((self._lasts(rule) for rule in self._rules), default=0.0))
+        self._findings.look(max((bounds_of(rule)[1] for rule in self._rules), default=0.0))
         holding: set[Key] = set()
         for rule in self._rules:
+            lasts_s = 0.0 if rule.kind in WINDOWED else bounds_of(rule)[1]
             for finding in self._findings.of(rule):
                 key = (rule.kind, finding.about)
                 holding.add(key)
-                self._note(key, finding.text, now_s, 0.0 if rule.kind in WINDOWED else self._lasts(rule))
+                self._note(key, finding.text, now_s, lasts_s)
         self._since = {key: since_s for key, since_s in self._since.items() if key in holding}
         for key in [key for key in self._open if key not in holding]:
             if now_s - self._quiet_since.setdefault(key, now_s) >= QUIET_S:
                 self._end(key)
-
-    def _lasts(self, rule: RuleConfig) -> float:
-        return DEFAULTS[rule.kind][1] if rule.seconds is None else rule.seconds
 
     def _note(self, key: Key, text: str, now_s: float, lasts_s: float) -> None:
         lasted_s = now_s - self._since.setdefault(key, now_s)

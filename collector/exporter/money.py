@@ -6,11 +6,9 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from fractions import Fraction
 
-from ...costing.rating import RateError, exact_price, find_rate
+from ...costing.rating import HOUR_NS, RateError, exact_price, find_rate
 from ...events import Rate
 from ..totals import Owner, Place
-
-HOUR_NS = 3_600_000_000_000
 
 
 class Money:
