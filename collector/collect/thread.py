@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ...errors import FareboxError
 from ...events import SOURCE_STATES, SourceState
-from ..nvml.backoff import Backoff
+from ..backoff import Backoff
 from ..standing import StandingLog
 from .source import Look, Source
 

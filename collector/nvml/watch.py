@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ...events import GpuSample, SourceStanding
-from .backoff import Backoff
+from ..backoff import Backoff
 from .device import Device, look_at
 from .library import Handle, Memory, Nvml
 from .reasons import Missing, missing

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..nvml.backoff import FIRST_NS, LONGEST_NS
+from ..backoff import FIRST_NS, LONGEST_NS
 
 PERIOD_S = 5.0
 """A page is read every 5 s: some engines render it on the loop that serves requests."""

@@ -6,11 +6,11 @@ from types import SimpleNamespace
 import pytest
 from collect_process import until
 
+from farebox.collector.backoff import Backoff
 from farebox.collector.collect.daemon import Daemon
 from farebox.collector.collect.source import Look
 from farebox.collector.collect.thread import SourceThread
 from farebox.collector.config.sources import NvmlConfig, ScrapeConfig
-from farebox.collector.nvml.backoff import Backoff
 from farebox.events import SOURCE_STATES
 from farebox.storage.store import create_store
 
