@@ -13,3 +13,8 @@ class Spooled(NamedTuple):
     segment: int
     offset: int
     """Bytes from the beginning of the segment."""
+
+    @property
+    def at(self) -> tuple[int, int]:
+        """Where it is, comparable with the other places of its spool."""
+        return self.segment, self.offset

@@ -203,10 +203,9 @@ class SpoolDrain:
 
     def _offer(self, usage: Usage, before: Spooled, behind: Spooled) -> None:
         queue = self._engines.queue(usage.engine_id)
-        at = (behind.segment, behind.offset)
-        if queue is not None and at > self._offered.get(usage.engine_id, (-1, 0)):
+        if queue is not None and behind.at > self._offered.get(usage.engine_id, (-1, 0)):
             queue.offer(usage, before, behind)
-            self._offered[usage.engine_id] = at
+            self._offered[usage.engine_id] = behind.at
 
     def _reread_usage(self) -> None:
         """Offer again what is recorded and not yet used by an interval."""
@@ -214,7 +213,7 @@ class SpoolDrain:
         for engine_id in self._engines.queues:
             used = self._store.spooled(usage_place(self.writer, engine_id))
             if used is not None:
-                self._offered[engine_id] = (used.segment, used.offset)
+                self._offered[engine_id] = used.at
             start = Spooled(self.writer, 0, 0) if used is None else used._replace(writer=self.writer)
             for before, event in _until(recorded, SpoolReader(self._folder, start, self.writer)):
                 try:
@@ -294,7 +293,7 @@ class SpoolDrain:
     def _remove(self) -> bool:
         """Remove the segments that nobody needs any more; false when that was all."""
         places = [queue.first_place(self.writer) for queue in self._engines.queues.values()]
-        floor = min([self._reader.place, *filter(None, places)], key=lambda place: (place.segment, place.offset))
+        floor = min([self._reader.place, *filter(None, places)], key=lambda place: place.at)
         if not self._reader.is_written and self._reader.is_at_end and floor == self._reader.place:
             self.lost_runs += [f"{e}/{r}" for (e, r), books in self._books.items() if books.run.ended_ns is None]
             self._store.forget_spool(self.writer)
@@ -317,7 +316,7 @@ def _until(end: Spooled, reader: SpoolReader) -> Iterable[tuple[Spooled, Event]]
     before = reader.place
     while events := list(reader.read(MOST_EVENTS)):
         for event in events:
-            if (event.place.segment, event.place.offset) > (end.segment, end.offset):
+            if event.place.at > end.at:
                 return
             yield before, event
             before = event.place
