@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from ..events import Interval, Request, Run, Share, Step
-from .alone import UNITS_PER_NS, Alone
+from .alone import alone_units, model_of
 from .boarding import Boarding
 from .numbers import SECOND_NS
 
@@ -84,7 +84,7 @@ class Fold:
 
     def __init__(self, run: Run, since_ns: int) -> None:
         self.run = run
-        self.alone = Alone.from_json(run.step_model)
+        self.model = model_of(run.step_model)
         self.seconds: dict[int, Second] = {}
         self.first_ns = max(run.started_ns, since_ns)
         self.last_step: Step | None = None
@@ -236,15 +236,15 @@ class Fold:
         if step.bytes is not None:
             second.bytes += step.bytes
             second.bytes_ns += step.duration_ns
-        if self.alone is not None and step.basis == "step":
+        if self.model is not None and step.basis == "step":
             second.alone_busy_ns += step.duration_ns
 
     def _share(self, cell: Share, step: Step) -> None:
         self._pay(cell, step)
         key = (cell.tenant_id, cell.tier)
         second = self._at(_last_second(step))
-        if self.alone is not None and step.basis == "step":
-            second.alone_units += self.alone.units(cell)
+        if self.model is not None and step.basis == "step":
+            second.alone_units += alone_units(self.model, cell)
         if cell.account == "tenant":
             usage = second.tenants[key]
             usage.prompt_tokens += cell.cached_tokens + (cell.rows if cell.phase == "prefill" else 0)
@@ -272,6 +272,8 @@ class Fold:
 
 def alone_ns(seconds: Iterable[Second]) -> int:
     """Time alone over some seconds, in ns."""
+    from ..roofline.step_model import UNITS_PER_NS
+
     return sum(s.alone_units for s in seconds) // UNITS_PER_NS
 
 

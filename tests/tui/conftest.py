@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from decimal import Decimal
 from functools import cache
 from itertools import pairwise
@@ -31,13 +30,14 @@ from farebox.events import (
     Step,
     Tenant,
 )
+from farebox.roofline import StepModel
 from farebox.tui.app import FareboxApp
 from farebox.tui.feed import Feed
 
 S = 1_000_000_000
 MS = 1_000_000
 START = 1_767_225_600 * S  # 2026-01-01T00:00:00Z
-MODEL = json.dumps({"overhead": 300_000 << 20, "weights": 6_000_000 << 20, "row": 20_000 << 20, "row_comm": 0})
+MODEL = StepModel(300_000 << 20, 6_000_000 << 20, 20_000 << 20, *[0] * 7).to_json()
 PEAKS = {"H100": (989_000_000_000_000, 3_350_000_000_000)}
 
 
