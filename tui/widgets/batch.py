@@ -11,7 +11,7 @@ from textual.reactive import reactive
 from .. import numbers
 from ..bus import FRAME, blocks_each, bus, parts_by_age, parts_by_context, plan
 from ..glyphs import pad
-from ..line import Line, Role, spread
+from ..line import Line, Role, Span, spread
 from ..numbers import SECOND_NS, share
 from .figure import Figure
 from .listing import Listing
@@ -43,8 +43,9 @@ class OfStep(Figure):
 
     @property
     def ride(self) -> Ride | None:
-        """The step that is shown; None while there is none."""
-        return ride_at(self.view, self.back)
+        """The step that is shown, as far back as there are; None while there is none."""
+        rides = self.view.rides if self.view else ()
+        return rides[max(0, len(rides) - 1 - self.back)] if rides else None
 
 
 class StepTitle(OfStep):
@@ -79,10 +80,14 @@ class StepTitle(OfStep):
 
     def _moves(self, ride: Ride) -> Line:
         line: Line = []
-        for title, moved, role in (("got on", ride.on, "good"), ("got off", ride.off, "warn")):
+        moves: tuple[tuple[str, dict[Kind, int], Role], ...] = (
+            ("got on", ride.on, "good"),
+            ("got off", ride.off, "warn"),
+        )
+        for title, moved, role in moves:
             names = [f"{self.glyphs.name(kind[0])} {count}" for kind, count in sorted(moved.items())]
-            paint: Role = "label" if not names else "good" if role == "good" else "warn"
-            line.extend([(f"{title} ", "label"), (", ".join(names) or "nobody", paint), ("   ", "")])
+            who: Span = (", ".join(names), role) if names else ("nobody", "label")
+            line.extend([(f"{title} ", "label"), who, ("   ", "")])
         held = ride.step.held_by
         if held is not None:
             line.append((f"held small by {self.glyphs.name(held)}", "warn"))
@@ -136,11 +141,11 @@ class Strip(OfStep):
         longest = max(ride.step.duration_ns for ride in rides)
         lengths = timeline([ride.step.duration_ns for ride in rides], room, 1, longest, self.glyphs)
         at = LABEL + room - 1 - (self.back - (len(view.rides) - last))
-        pointer = ["^" if self.glyphs.ascii_only else "▲", "label" if not self.back else "warn"]
+        pointer = "^" if self.glyphs.ascii_only else "▲"
         lines: list[Line] = [
             *([(pad("riders" if i == 0 else "", LABEL), "label"), (row, "good")] for i, row in enumerate(riders)),
             [(pad("ms", LABEL), "label"), (lengths[0], "decode")],
-            [(" " * at, ""), (pointer[0], "warn" if self.back else "label")],
+            [(" " * at, ""), (pointer, "warn" if self.back else "label")],
         ]
         hint = (
             "left and right walk through the last steps" if not self.back else "right: forward   End: the newest step"
@@ -148,25 +153,13 @@ class Strip(OfStep):
         return [*lines, [(pad("", LABEL) + hint, "faint")]]
 
 
-class Riders(Listing):
+class Riders(Listing, OfStep):
     """Who rides in the step: seats, ages, context, and what of the step each kind pays."""
 
-    DEFAULT_CSS = "Riders { height: 1fr; }"
     COLUMNS: ClassVar[tuple[tuple[str, int], ...]] = (
         *(("seats", 6), ("on", 4), ("off", 4), ("oldest", 9), ("newest", 9)),
         *(("blocks", 7), ("rows", 6), ("step %", 7)),
     )
-
-    view: reactive[BatchView | None] = reactive(None, repaint=False)
-    back: reactive[int] = reactive(0, repaint=False)
-
-    def watch_view(self) -> None:
-        """Draw the new step."""
-        self.redraw()
-
-    def watch_back(self) -> None:
-        """Draw the other step."""
-        self.redraw()
 
     def count(self) -> int:
         """Everyone who rides, or just got off."""
@@ -179,7 +172,7 @@ class Riders(Listing):
 
     def row(self, index: int, width: int) -> Line:
         """One tenant and tier."""
-        ride, kind = ride_at(self.view, self.back), self._kinds()[index]
+        ride, kind = self.ride, self._kinds()[index]
         if ride is None or self.view is None:
             return []
         mark = self.view.marks[kind]
@@ -208,18 +201,11 @@ class Riders(Listing):
         return [self.glyphs.text(text) for text in texts]
 
     def _kinds(self) -> list[Kind]:
-        ride = ride_at(self.view, self.back)
+        ride = self.ride
         return sorted({*ride.seats, *ride.off}) if ride else []
 
     def _name_width(self, width: int) -> int:
         return max(8, min(34, width - sum(size for _, size in self.COLUMNS)))
-
-
-def ride_at(view: BatchView | None, back: int) -> Ride | None:
-    """The step that lies `back` behind the newest, as far as there are."""
-    if view is None or not view.rides:
-        return None
-    return view.rides[max(0, len(view.rides) - 1 - back)]
 
 
 def _age(ns: int) -> str:

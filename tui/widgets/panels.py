@@ -70,8 +70,7 @@ class AlertLine(Figure):
             return []
         more = f"  {len(found)} alerts" if len(found) > 1 else ""
         where = f"{more}  7 says why"
-        title = self.glyphs.name(found[0].title)
-        told = f"{self.glyphs.signs['warn']} {self.glyphs.fit(title, width - len(where) - 2)}"
+        told = f"{self.glyphs.signs['warn']} {self.glyphs.fit(found[0].title, width - len(where) - 2)}"
         return [spread([(told, found[0].severity)], [(where, "label")], width)]
 
 

@@ -43,16 +43,22 @@ class Past(Figure):
         lines = [self._title(past, width)]
         whole = [sum(values) for values in zip(*past.accounts.values(), strict=True)]
         rows = max(1, min(3, (height - 5) // 2))
-        for name, role, tall in (("riders", "good", rows), ("idle", "warn", 1), ("unobserved", "bad", 1)):
+        owners: tuple[tuple[str, Role, int], ...] = (
+            ("riders", "good", rows),
+            ("idle", "warn", 1),
+            ("unobserved", "bad", 1),
+        )
+        for name, role, tall in owners:
             values = past.accounts.get(name)
             if values is not None or name != "unobserved":
                 parts = [share(v, w) for v, w in zip(values or [0] * past.parts, whole, strict=True)] if whole else []
-                lines += self._drawn(f"{name} %", stretched(parts, room), room, tall, 1.0, _role(role))
-        for name, values, role in (("tokens", past.tokens, "decode"), ("requests", past.requests, "prefill")):
-            found: list[float | None] = [float(value) for value in values]
-            lines += self._drawn(
-                name, stretched(found, room), room, rows if name == "tokens" else 1, max(values), _role(role)
-            )
+                lines += self._drawn(f"{name} %", stretched(parts, room), room, tall, 1.0, role)
+        work: tuple[tuple[str, Sequence[int], Role, int], ...] = (
+            ("tokens", past.tokens, "decode", rows),
+            ("requests", past.requests, "prefill", 1),
+        )
+        for name, counts, role, tall in work:
+            lines += self._drawn(name, stretched(counts, room), room, tall, max(counts), role)
         if self.told:
             lines.append([(self.glyphs.name(self.told), "label")])
         return self.spelled(lines)
@@ -143,11 +149,6 @@ def stretched(values: Sequence[float | None], room: int) -> list[float | None]:
     """Values drawn over `room` columns, each as wide as the others or one column wider."""
     n = len(values)
     return [values[column * n // room] for column in range(room)] if n and n < room else list(values)
-
-
-def _role(name: str) -> Role:
-    roles: dict[str, Role] = {"good": "good", "warn": "warn", "bad": "bad", "decode": "decode", "prefill": "prefill"}
-    return roles[name]
 
 
 def _minutes(minutes: int) -> str:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from ..views.gpu import GpuView, Roofline
 
 LABEL = 12
-FIGURE = 26
 
 
 class RooflinePosition(Figure):
