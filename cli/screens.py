@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import click
 
-PAGES = ("live", "batch", "tenants", "gpu", "history", "bill", "alerts")
+from ..tui.navigation import PAGES
 
 
 class Shown(NamedTuple):
@@ -22,10 +22,11 @@ class Shown(NamedTuple):
 
 def screen_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that make a `Shown`."""
+    modes = click.Choice([page.mode for page in PAGES])
     options = (
         click.option("--ascii", "ascii_only", is_flag=True, help="Draw with ASCII characters only."),
         click.option("--no-mouse", is_flag=True, help="Leave the mouse to the terminal, to select and copy text."),
-        click.option("--page", type=click.Choice(PAGES), help="Page to open with.  [default: the one open last]"),
+        click.option("--page", type=modes, help="Page to open with.  [default: the one open last]"),
     )
     for option in reversed(options):
         command = option(command)

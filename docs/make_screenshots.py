@@ -18,13 +18,13 @@ from farebox.cli.top import gpu_peaks
 from farebox.collector.demo import record_demo
 from farebox.tui.app import top_app
 from farebox.tui.glyphs import UNICODE
+from farebox.tui.navigation import PAGES
 from farebox.tui.state import State
 
 DOCS = Path(__file__).resolve().parent
 SIZE = (120, 34)
 LEAD_S = 86  # the demo's rhythm: at this age the bus is well filled
 WATCH_S = 4.0
-PAGES = ("live", "batch", "tenants", "gpu", "history", "bill", "alerts")
 
 
 async def pictures(store: Path) -> dict[str, str]:
@@ -33,7 +33,7 @@ async def pictures(store: Path) -> dict[str, str]:
     app.glyphs = UNICODE
     async with app.run_test(size=SIZE) as pilot:
         await pilot.pause(WATCH_S)
-        return {page: await _picture(pilot, str(key)) for key, page in enumerate(PAGES, 1)}
+        return {page.mode: await _picture(pilot, page.key) for page in PAGES}
 
 
 async def _picture(pilot: Pilot[None], key: str) -> str:

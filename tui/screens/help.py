@@ -13,7 +13,7 @@ from textual.screen import ModalScreen
 
 from ..glyphs import Glyphs
 from ..line import Line
-from ..navigation import PAGES
+from ..navigation import page_of
 from ..widgets.figure import Figure
 from ..words import terms_of
 
@@ -61,8 +61,8 @@ class HelpScreen(ModalScreen[None]):
 
 def help_lines(mode: str, width: int, glyphs: Glyphs) -> list[Line]:
     """The terms of a page and their meanings in two columns."""
-    page = next(page for page in PAGES if page.mode == mode)
-    lines: list[Line] = [[(f"{page.title}: what the figures mean", "brand"), ("   Esc goes back", "label")], []]
+    title = f"{page_of(mode).title}: what the figures mean"
+    lines: list[Line] = [[(title, "brand"), ("   Esc goes back", "label")], []]
     for term, meaning in terms_of(mode):
         for number, text in enumerate(wrap(glyphs.text(meaning), max(MEANING_MIN, width - TERM - 2))):
             name = glyphs.text(term) if number == 0 else ""
