@@ -8,6 +8,7 @@ import random
 from itertools import islice
 
 import pytest
+from textual.app import App
 
 from farebox.cli.desk import StoreDesk
 from farebox.storage.live import LiveReader
@@ -16,6 +17,7 @@ from farebox.tui.glyphs import ASCII, UNICODE, terminal_encoding
 from farebox.tui.navigation import PAGES
 from farebox.tui.sorting import ORDERS, arranged, order_of
 from farebox.tui.state import State
+from farebox.tui.widgets.bill_lines import BillLines
 from farebox.tui.widgets.tenant_list import TenantList
 from farebox.tui.words import terms_of
 
@@ -144,6 +146,24 @@ async def test_the_keys_of_the_bill_page(make, recorded, tmp_path, monkeypatch):
         await make.settled(pilot, lambda a: "no month before this one" in shown(a))
         await pilot.press("escape", "left", "r")
         await make.settled(pilot, lambda a: total in shown(a))
+
+
+async def test_a_line_that_was_folded_is_copied_as_it_is_shown():
+    copied = []
+
+    class OneList(App):
+        def compose(self):
+            yield BillLines(UNICODE)
+
+        def copy(self, text):
+            copied.append(text)
+
+    app = OneList()
+    async with app.run_test(size=(40, 10)) as pilot:
+        app.query_one(BillLines).told = ([(" ".join(f"word{i}" for i in range(12)), "bad")],)
+        app.query_one(BillLines).focus()
+        await pilot.press("j", "c")
+    assert copied == ["word6 word7 word8 word9 word10 word11"]
 
 
 async def test_the_keys_of_the_history_page_and_a_replay(make, recorded):

@@ -7,6 +7,7 @@ from textwrap import wrap
 
 from textual.reactive import reactive
 
+from ..glyphs import Glyphs
 from ..line import Line, exactly, flow, width_of
 from ..views.bill import BillView, Choice
 from .figure import Figure
@@ -54,13 +55,22 @@ class BillLines(Listing):
 
     told: reactive[tuple[Line, ...]] = reactive((), repaint=False)
 
+    def __init__(self, glyphs: Glyphs) -> None:
+        super().__init__(glyphs)
+        self._folded: list[Line] = []
+
     def watch_told(self) -> None:
         """Draw the new lines."""
         self.redraw()
 
+    def redraw(self) -> None:
+        """Fold the lines to the width there is, once for all rows."""
+        self._folded = self._fold(self.size.width)
+        super().redraw()
+
     def count(self) -> int:
         """Lines, folded to the width."""
-        return len(self._folded(self.size.width))
+        return len(self._folded)
 
     def empty(self) -> str:
         """Until the first bill is there."""
@@ -68,9 +78,9 @@ class BillLines(Listing):
 
     def row(self, index: int, width: int) -> Line:
         """One line."""
-        return self._folded(width)[index]
+        return self._folded[index]
 
-    def _folded(self, width: int) -> list[Line]:
+    def _fold(self, width: int) -> list[Line]:
         lines: list[Line] = []
         for line in self.told:
             named: Line = [(self.glyphs.text(self.glyphs.name(text)), role) for text, role in line]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from textual.reactive import reactive
 
 from .. import numbers
-from ..glyphs import pad
+from ..glyphs import Glyphs, pad
 from ..line import Line, Role, spread
 from ..numbers import share
 from ..views.history import MINUTE_NS, OTHERS, HistoryView
@@ -89,6 +89,10 @@ class PastSums(Listing):
     past: reactive[HistoryView | None] = reactive(None, repaint=False)
     marked: reactive[HistoryView | None] = reactive(None, repaint=False)
 
+    def __init__(self, glyphs: Glyphs) -> None:
+        super().__init__(glyphs)
+        self._names: list[str] = []
+
     def watch_past(self) -> None:
         """Draw another window's sums."""
         self.redraw()
@@ -97,9 +101,14 @@ class PastSums(Listing):
         """Compare with another window."""
         self.redraw()
 
+    def redraw(self) -> None:
+        """Sort the names, once for all rows."""
+        self._names = self._sorted()
+        super().redraw()
+
     def count(self) -> int:
         """Everyone in one of the windows."""
-        return len(self._names())
+        return len(self._names)
 
     def head(self, width: int) -> list[Line]:
         """Titles; two GPU columns when two windows are compared."""
@@ -113,7 +122,7 @@ class PastSums(Listing):
 
     def row(self, index: int, width: int) -> Line:
         """One account or tenant."""
-        name = self._names()[index]
+        name = self._names[index]
         is_account = name.startswith("·")
         role: Role = "warn" if name == "·idle" else "bad" if name == "·unobserved" else "label" if is_account else ""
         shown = self.glyphs.fit(name.removeprefix("·") if is_account else name, self._room(width) - 1)
@@ -131,7 +140,7 @@ class PastSums(Listing):
         texts += [f"{sums.requests.get(name, 0):,}"] if with_requests else []
         return [("".join(f"{text:>{COLUMN}}" for text in texts), "strong" if with_requests else "label")]
 
-    def _names(self) -> list[str]:
+    def _sorted(self) -> list[str]:
         if self.past is None:
             return []
         used = dict(self.past.sums.gpu_ns)
