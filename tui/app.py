@@ -104,7 +104,7 @@ class FareboxApp(App[None]):
         self.newest: Snapshot | None = None
         self._wall_ns = wall_ns
         self._open_reader = open_reader
-        self._open_feed = open_feed
+        self._open_feed = open_feed or _feed
         self._notice: Line | None = [("opening the store", "label")]
         self._failing_since_ns: int | None = None
         self._ask: Ask | None = None
@@ -149,7 +149,7 @@ class FareboxApp(App[None]):
     def _poll_until_stopped(self) -> None:
         source, replay = self._source, self._replay
         with closing(self._open_reader() if replay is None else self._past(replay)) as reader:
-            feed = self._open_feed(reader) if self._open_feed else _feed(reader)
+            feed = self._open_feed(reader)
             if replay is not None:
                 feed.wall_ns = feed.steady_ns = replay.now_ns
             while not self._stopping and source == self._source:
@@ -182,9 +182,7 @@ class FareboxApp(App[None]):
         page = self._front()
         if page is None:
             return
-        page.notice = self._notice
-        if not self.paused or page.snapshot is None:
-            page.snapshot = self.newest
+        self.show_newest(page)
         if message.ask is self._ask and (not self.paused or page.view is None or page.is_asking):
             page.is_asking = False
             page.view = message.view
@@ -204,9 +202,8 @@ class FareboxApp(App[None]):
         self.paused = not self.paused
         if self._replay is not None:
             self._replay.stand(self.paused)
-        if page := self._front():
-            self.show_newest(page)
-            self._wake.set()
+        self._show_front()
+        self._wake.set()
 
     def action_page(self, mode: str) -> None:
         """Open a page."""
@@ -247,7 +244,7 @@ class FareboxApp(App[None]):
         if self._replay is not None:
             at = SPEEDS.index(self._replay.speed) + by
             self._replay.set_speed(SPEEDS[max(0, min(at, len(SPEEDS) - 1))])
-            self._show_replay()
+            self._show_front()
 
     def action_now(self) -> None:
         """Leave the replay."""
@@ -258,10 +255,10 @@ class FareboxApp(App[None]):
         """Have the worker read the past, or the present again."""
         self._replay, self.paused = replay, False
         self._source += 1
-        self._show_replay()
+        self._show_front()
         self._wake.set()
 
-    def _show_replay(self) -> None:
+    def _show_front(self) -> None:
         if page := self._front():
             self.show_newest(page)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
-from textual import on, work
+from textual import on
 from textual.binding import Binding, BindingType
 from textual.reactive import reactive
 from textual.widgets import Input
@@ -18,6 +18,7 @@ from ..messages import Made, Refused
 from ..views.bill import GRAINS, GROUPS, IDLES, POLICIES, BillView, Choice, Clerk, write_bill
 from ..widgets.bill_lines import BillLines, Method
 from ..widgets.tips import Tips
+from .desk_page import MARGIN, DeskPage
 from .page import Page
 
 if TYPE_CHECKING:
@@ -25,11 +26,10 @@ if TYPE_CHECKING:
     from textual.widget import Widget
 
 Value = TypeVar("Value")
-MARGIN = 2
 
 
-class BillPage(Page):
-    """Made in a worker when the page opens, when a key changes the method, and on r."""
+class BillPage(DeskPage):
+    """Made when the page opens, when a key changes the method, and on r."""
 
     MODE = "bill"
     AUTO_FOCUS = "BillLines"
@@ -44,7 +44,6 @@ class BillPage(Page):
         Binding("o", "policy", "How a step is split"),
         Binding("e", "export", "Export"),
         Binding("x", "explain", "Explain the change since the period before"),
-        Binding("r", "again", "Read the store again"),
         Binding("escape", "leave", "Back to the bill", show=False),
     ]
 
@@ -63,11 +62,6 @@ class BillPage(Page):
         yield BillLines(glyphs).data_bind(BillPage.told)
         yield Tips(glyphs).data_bind(Page.snapshot)
 
-    def on_screen_resume(self) -> None:
-        """Count anew: the store has grown."""
-        super().on_screen_resume()
-        self.action_again()
-
     def on_resize(self) -> None:
         """The table has other columns in another width."""
         if self.bill is not None:
@@ -78,23 +72,10 @@ class BillPage(Page):
         if before != now:
             self.count()
 
-    @work(thread=True, exclusive=True, group="bill", exit_on_error=False)
     def count(self) -> None:
-        """Make the bill; in a worker."""
+        """Make the bill."""
         choice, width = self.choice, self.size.width - MARGIN
-        try:
-            self.post_message(Made(choice, self._at_desk().bill(choice, width)))
-        except Exception as error:  # whatever goes wrong behind the desk is told on the page
-            self.post_message(Refused(words(error)))
-
-    @work(thread=True, exclusive=True, group="bill", exit_on_error=False)
-    def explain(self) -> None:
-        """Say why the bill changed; in a worker."""
-        choice, width = self.choice, self.size.width - MARGIN
-        try:
-            self.post_message(Made(choice, self._at_desk().explain(choice, width)))
-        except Exception as error:
-            self.post_message(Refused(words(error)))
+        self.make(choice, lambda: self._at_desk().bill(choice, width))
 
     @on(Made)
     def take(self, message: Made) -> None:
@@ -142,7 +123,8 @@ class BillPage(Page):
     def action_explain(self) -> None:
         """Why it differs from the period before."""
         self.told = ([("comparing with the period before", "label")],)
-        self.explain()
+        choice, width = self.choice, self.size.width - MARGIN
+        self.make(choice, lambda: self._at_desk().explain(choice, width))
 
     def action_export(self) -> None:
         """Ask for a file name; its ending is the format."""

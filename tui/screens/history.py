@@ -5,26 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import on, work
+from textual import on
 from textual.binding import Binding, BindingType
 from textual.reactive import reactive
 
-from ..errors_told import words
 from ..glyphs import Glyphs
 from ..messages import Made, Refused
 from ..views.history import Historian, HistoryView, Window
 from ..widgets.past import LABEL, Past, PastSums
-from .page import Page
+from .desk_page import MARGIN, DeskPage
 
 if TYPE_CHECKING:
     from textual.types import CSSPathType
     from textual.widget import Widget
 
-MARGIN = 2
 
-
-class HistoryPage(Page):
-    """Read in a worker when the page opens, and when the window changes."""
+class HistoryPage(DeskPage):
+    """Read when the page opens, and when the window changes."""
 
     MODE = "history"
     AUTO_FOCUS = "PastSums"
@@ -38,7 +35,6 @@ class HistoryPage(Page):
         Binding("0", "whole", "The whole store"),
         Binding("m", "mark", "Compare with this window"),
         Binding("enter", "replay", "Replay from the left edge"),
-        Binding("r", "again", "Read the store again"),
     ]
 
     past: reactive[HistoryView | None] = reactive(None)
@@ -53,21 +49,10 @@ class HistoryPage(Page):
         yield Past(glyphs).data_bind(HistoryPage.past, HistoryPage.told)
         yield PastSums(glyphs).data_bind(HistoryPage.past, HistoryPage.marked)
 
-    def on_screen_resume(self) -> None:
-        """Read anew: the store has grown."""
-        super().on_screen_resume()
-        self.look()
-
-    @work(thread=True, exclusive=True, group="history", exit_on_error=False)
-    def look(self) -> None:
-        """Read the window; in a worker."""
+    def action_again(self) -> None:
+        """Read the window."""
         window, parts = self._window, max(1, self.size.width - MARGIN - LABEL)
-        try:
-            if self._historian is None:
-                raise LookupError("this screen shows no store of its own, so it has no history")
-            self.post_message(Made(window, self._historian.look(window, parts)))
-        except Exception as error:  # whatever goes wrong behind the desk is told on the page
-            self.post_message(Refused(words(error)))
+        self.make(window, lambda: self._at_desk().look(window, parts))
 
     @on(Made)
     def take(self, message: Made) -> None:
@@ -80,10 +65,6 @@ class HistoryPage(Page):
     def tell(self, message: Refused) -> None:
         """Say why there is nothing to show."""
         self.told = message.words
-
-    def action_again(self) -> None:
-        """Read the store again."""
-        self.look()
 
     def action_pan(self, quarters: int) -> None:
         """Move by a quarter of the window."""
@@ -112,4 +93,9 @@ class HistoryPage(Page):
 
     def _go(self, window: Window | None) -> None:
         self._window = window
-        self.look()
+        self.action_again()
+
+    def _at_desk(self) -> Historian:
+        if self._historian is None:
+            raise LookupError("this screen shows no store of its own, so it has no history")
+        return self._historian
