@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from string import ascii_lowercase, ascii_uppercase
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from .boarding import Kind, Ride
 from .glyphs import Glyphs
 from .line import Line, Role, Span, Who
+
+if TYPE_CHECKING:
+    from .boarding import Kind, Ride
 
 WHO: tuple[Who, ...] = ("who0", "who1", "who2", "who3", "who4", "who5")
 LETTERS = ascii_uppercase + ascii_lowercase

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..fold import Second
 from ..numbers import SECOND_NS
 
 if TYPE_CHECKING:
@@ -86,9 +85,9 @@ def _roofline(scene: Scene) -> Roofline:
     compute: list[float | None] = []
     bandwidth: list[float | None] = []
     for number in range(last - 60, last):
-        second = scene.fold.seconds.get(number) or Second()
-        compute.append(second.flops / (peak[0] * run.gpus) if peak and second.flops_ns else None)
-        bandwidth.append(second.bytes / (peak[1] * run.gpus) if peak and second.bytes_ns else None)
+        second = scene.fold.seconds.get(number)
+        compute.append(second.flops / (peak[0] * run.gpus) if peak and second and second.flops_ns else None)
+        bandwidth.append(second.bytes / (peak[1] * run.gpus) if peak and second and second.bytes_ns else None)
     return Roofline(
         flops=sum(second.flops for second in seconds),
         bytes=sum(second.bytes for second in seconds),
