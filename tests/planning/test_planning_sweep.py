@@ -2,10 +2,13 @@
 
 import json
 from dataclasses import replace
+from multiprocessing import active_children
 
 import pytest
 from planning_helpers import recorded_in
 
+from farebox.planning import pool
+from farebox.planning.advise import tried
 from farebox.planning.errors import PlanError
 from farebox.planning.live import under
 from farebox.planning.outcome import Waits
@@ -56,6 +59,22 @@ def test_an_interruption_keeps_what_is_done(small):
 
     found = live_all(recorded_in(small), scenarios, _steps, interrupt)
     assert sorted(found) == [0, 1]
+
+
+def test_processes_side_by_side_come_to_the_same_and_an_interruption_ends_them(small, monkeypatch):
+    scenarios = [Scenario(), parse_scenario(["max_num_seqs=2"]), parse_scenario(["max_num_seqs=8"])]
+    recorded = recorded_in(small)
+    expected = live_all(recorded, scenarios, tried, lambda _: None)
+
+    def interrupt(done: int) -> None:
+        if done == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(pool, "FEW", 0)
+    found = live_all(recorded, scenarios, tried, interrupt)
+    assert len(found) == 2
+    assert found == {number: expected[number] for number in found}
+    assert not active_children()
 
 
 def _steps(recorded, scenario: Scenario, outcome) -> int:
