@@ -30,10 +30,6 @@ class BudgetStatus(NamedTuple):
     state: Standing
     reason: str | None
 
-    def part_micro(self, limit: int | None) -> int | None:
-        """Spent part of a limit in millionths; null where either is unknown or the limit is 0."""
-        return None if self.spent_micro is None or not limit else self.spent_micro * 1_000_000 // limit
-
 
 def budget_period(budget: Budget) -> Period:
     """The budget's own period, in its own zone."""

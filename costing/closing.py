@@ -16,7 +16,6 @@ from io import StringIO
 from typing import Any, Literal
 
 from rich.console import Console
-from rich.text import Text
 
 from ..errors import FareboxError, InputError
 from ..events import Closing
@@ -113,11 +112,6 @@ def closed_text(closing: Closing, form: ClosedForm) -> str:
     verify(closing)
     content: dict[str, Any] = json.loads(closing.content)
     return content["bill"][form]
-
-
-def render_closed(closing: Closing, console: Console) -> None:
-    """Print the closed bill from its content alone."""
-    console.print(Text(closed_text(closing, "table")), soft_wrap=True, end="")
 
 
 def find_closing(closings: Sequence[Closing], period: Period) -> Closing | None:

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ..errors import InputError
 from ..events import LEDGER, REQUESTS, SHARES, STEPS, Run
@@ -27,7 +26,6 @@ from .shares import fill, split_steps
 from .stored_steps import stored_steps
 
 _COUNTS = ("gpu_ns", "prompt_tokens", "cached_tokens", "output_tokens", "kv_block_ns")
-_compute: Any = pc
 
 
 def ledger_under(

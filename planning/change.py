@@ -60,11 +60,6 @@ class Change:
         """Whether it changes nothing."""
         return not self.values and not self.scaling and self.price is None
 
-    @property
-    def changes_gpu(self) -> bool:
-        """Whether engines may run on another type of GPU, whose price must be known."""
-        return any(name == "gpu" for name, _ in self.values)
-
     def apply(self, config: EngineConfig) -> EngineConfig:
         """The changed configuration; PlanError for what cannot be, as a model that does not fit."""
         wanted = dict(self.values)

@@ -60,7 +60,6 @@ class Tally:
 
     def __init__(self) -> None:
         self._run: Run | None = None
-        self._started_ns = 0
         self._told = Progress(0, 0, 0)
         self._ledger: list[pa.Table] = []
         self._requests: list[pa.Table] = []

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Numbers = float | NDArray[np.float64]
+from typing import Any, NamedTuple
 
 
 class Matrix(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
 from zlib import crc32
 
 import numpy as np
@@ -16,7 +16,6 @@ from .fit import fit
 from .timings import PARTS, Floats, Timing, batches
 
 HoldOut = Literal["quarter", "model", "tp", "batch"]
-HOLD_OUTS: tuple[HoldOut, ...] = get_args(HoldOut)
 BATCHES = (8, 64)
 """Borders between the small, middle and large batches that are left out in turn."""
 

@@ -15,7 +15,6 @@ from farebox.costing.closing import (
     close,
     closed_text,
     find_closing,
-    render_closed,
     verify,
 )
 from farebox.costing.closing_cells import thaw
@@ -134,10 +133,10 @@ def test_what_comes_later_leaves_the_closed_bill_byte_identical():
     ]
 
 
-def test_the_closed_table_is_printed_from_the_content_alone():
+def test_the_closed_table_is_shown_as_it_was_printed_when_it_was_closed():
     closing = close(books(october()), OCTOBER, now_ns=NOW)
     page = StringIO()
-    render_closed(closing, Console(file=page, width=40, color_system=None))
+    render(build_report(books(october()), OCTOBER), Console(file=page, width=40, color_system=None))
     assert page.getvalue() == closed_text(closing, "table")
     assert "overhead" in page.getvalue()
 
@@ -171,6 +170,6 @@ def test_a_changed_content_is_told():
     verify(closing)
     forged = closing._replace(content=closing.content.replace("1330000", "1230000"))
     assert forged != closing
-    for use in (verify, lambda c: closed_text(c, "csv"), lambda c: render_closed(c, Console(file=StringIO()))):
+    for use in (verify, lambda c: closed_text(c, "csv"), lambda c: closed_text(c, "table")):
         with pytest.raises(ClosingChanged, match="2026-10 was changed"):
             use(forged)
