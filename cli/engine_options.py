@@ -9,20 +9,14 @@ from typing import Any
 
 import click
 
-from .options import constants_option, kv_cache_option
+from .options import constants_option, gpu_option, kv_cache_option, model_option, weights_option
 from .replicas import find_replica
 
 _OPTIONS = (
-    click.option("--gpu", default="h100", show_default=True, help="GPU type."),
-    click.option("--model", default="llama-3-8b", show_default=True, help="Model, or the path of its config.json."),
+    gpu_option,
+    model_option,
     click.option("--tp", default=1, show_default=True, help="GPUs that share one replica (tensor parallel size)."),
-    click.option(
-        "--weights",
-        type=click.Choice(["bf16", "fp8", "int8", "int4"]),
-        default="bf16",
-        show_default=True,
-        help="Weight format.",
-    ),
+    weights_option,
     kv_cache_option,
     constants_option,
     click.option(

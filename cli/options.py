@@ -99,6 +99,17 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON f
 output_option = click.option(
     "-o", "--output", type=click.Path(path_type=Path), help="File to write instead of standard output."
 )
+gpu_option = click.option("--gpu", default="h100", show_default=True, help="GPU type.")
+model_option = click.option(
+    "--model", default="llama-3-8b", show_default=True, help="Model, or the path of its config.json."
+)
+weights_option = click.option(
+    "--weights",
+    type=click.Choice(["bf16", "fp8", "int8", "int4"]),
+    default="bf16",
+    show_default=True,
+    help="Weight format.",
+)
 kv_cache_option = click.option(
     "--kv-cache-dtype", type=click.Choice(["bf16", "fp8"]), default="bf16", show_default=True, help="KV cache format."
 )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .options import constants_option, json_option, kv_cache_option
+from .options import constants_option, gpu_option, json_option, kv_cache_option, model_option, weights_option
 from .replicas import find_replica
 from .table_text import table_text
 
@@ -37,16 +37,10 @@ MOST_SHOWN = 20
 
 
 @click.command(epilog=EPILOG, short_help="Predict how long a step takes, and on what.")
-@click.option("--gpu", default="h100", show_default=True, help="GPU type.")
-@click.option("--model", default="llama-3-8b", show_default=True, help="Model, or the path of its config.json.")
+@gpu_option
+@model_option
 @click.option("--tp", type=click.IntRange(1), default=1, show_default=True, help="GPUs that share the model.")
-@click.option(
-    "--weights",
-    type=click.Choice(["bf16", "fp8", "int8", "int4"]),
-    default="bf16",
-    show_default=True,
-    help="Weight format.",
-)
+@weights_option
 @kv_cache_option
 @click.option("--phase", type=click.Choice(["decode", "prefill"]), default="decode", show_default=True)
 @click.option("--batch", type=click.IntRange(1, 2**31), default=1, show_default=True, help="Sequences in the step.")
