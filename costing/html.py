@@ -9,7 +9,7 @@ from fractions import Fraction
 from .figures import Figures
 from .html_budgets import budgets_section, scrolling
 from .html_charts import bar, day_chart, safe, strip
-from .html_style import STYLE
+from .html_page import html_page
 from .idle import IDLE_WORDS
 from .line import ACCOUNTS
 from .periods import local, zone_of
@@ -40,14 +40,7 @@ def to_html(report: Report) -> str:
         budgets_section(report.budgets),
         _footer(report),
     ]
-    title = f"{_title(report)} {report.period.name}"
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{safe(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
-        + "\n".join(section for section in sections if section)
-        + "\n</body>\n</html>\n"
-    )
+    return html_page(f"{_title(report)} {report.period.name}", sections)
 
 
 def _title(report: Report) -> str:

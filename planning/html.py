@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..costing.figures import Figures
 from ..costing.html_charts import bar, safe, strip
-from ..costing.html_style import STYLE
+from ..costing.html_page import html_page
 from ..costing.line import ACCOUNTS
 from .comparison import Comparison
 from .outcome import Outcome
@@ -33,18 +33,7 @@ def to_html(comparison: Comparison) -> str:
         _usage(comparison),
         "<footer>" + "".join(f"<p>{safe(t)}</p>" for t in (*comparison.notes(), *identities(comparison))) + "</footer>",
     ]
-    return page(title, sections)
-
-
-def page(title: str, sections: list[str]) -> str:
-    """A whole HTML page of some sections."""
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{safe(title)}</title>\n<style>{STYLE}{_EXTRA}</style>\n</head>\n<body>\n"
-        + "\n".join(sections)
-        + "\n</body>\n</html>\n"
-    )
+    return html_page(title, sections, _EXTRA)
 
 
 def _bars(comparison: Comparison, figures: Figures) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..costing.figures import Figures
 from ..costing.html_charts import HEIGHT, LEFT, WIDTH, safe
-from .html import page
+from ..costing.html_page import html_page
 from .sweep import Point, Sweep
 from .words import percent_text, wait_text
 
@@ -16,9 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _TOP, _BOTTOM = 20, 40
-_EXTRA = (
-    "<style>circle { fill: var(--tenant); } polyline { fill: none; stroke: var(--tenant); stroke-width: 2; }</style>"
-)
+_EXTRA = "circle { fill: var(--tenant); } polyline { fill: none; stroke: var(--tenant); stroke-width: 2; }"
 
 
 def render_sweep(sweep: Sweep, console: Console) -> None:
@@ -132,11 +130,11 @@ def sweep_html(sweep: Sweep) -> str:
     )
     title = f"Sweep of {sweep.key}"
     sections = [
-        f'{_EXTRA}<header><div><h1>{safe(title)}</h1><p class="period">{safe(baseline_text(sweep))}</p></div></header>',
+        f'<header><div><h1>{safe(title)}</h1><p class="period">{safe(baseline_text(sweep))}</p></div></header>',
         f"<h2>Busy cost ({safe(figures.unit)}) against p99 TTFT</h2>{_chart(sweep, figures)}",
         f'<div class="scroll"><table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>',
     ]
-    return page(title, sections)
+    return html_page(title, sections, _EXTRA)
 
 
 def _chart(sweep: Sweep, figures: Figures) -> str:
