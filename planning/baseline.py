@@ -16,12 +16,13 @@ from .errors import PlanError
 from .outcome import Outcome
 from .tally import KEPT, Lived, Steps, one_ledger, steps_of
 from .traffic import Recorded, RecordedRun
+from .words import moved_text
 
 if TYPE_CHECKING:
     from ..storage.store import Store
 
 _STEP_COLUMNS = ("run_id", "duration_ns", "running", "preemptions", "recomputed_tokens", "flops", "bytes")
-FIGURES = ("cost", "TTFT p50", "TTFT p99", "TPOT p50", "TPOT p99", "occupancy")
+LATENCIES = ("TTFT p50", "TTFT p99", "TPOT p50", "TPOT p99")
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Baseline:
         if self.is_exact:
             told = "baseline: the replay as it was equals the recording, to the GPU-nanosecond"
         else:
-            parts = [f"{name} {_percent(error)}" for name, error in self.errors.items()]
+            parts = [f"{name} {moved_text(error)}" for name, error in self.errors.items()]
             told = f"baseline error (replayed against recorded): {', '.join(parts)}"
         return told if self.certainty is None else f"{told}; step times {self.certainty}"
 
@@ -55,7 +56,7 @@ def baseline_of(store: Store, recorded: Recorded, replayed: Outcome) -> Baseline
         told.requests, replayed.requests, ("engine_id", "run_id", "request_id")
     )
     before, after = _figures(told), _figures(replayed)
-    errors = {name: _error(before[name], after[name]) for name in FIGURES}
+    errors = {name: _error(figure, after[name]) for name, figure in before.items()}
     return Baseline(is_exact, errors, _certainty(recorded))
 
 
@@ -114,26 +115,18 @@ def _uncoded(table: pa.Table) -> Any:
 
 
 def _figures(outcome: Outcome) -> dict[str, float | None]:
-    waits = outcome.waits()
-    ttft, tpot = waits.ttft, waits.tpot
+    latencies = zip(LATENCIES, outcome.waits().latencies, strict=True)
     busy = outcome.busy_micro
     cost = outcome.steps.busy_gpu_ns if busy is None else busy
     return {
         "cost": float(cost),
-        "TTFT p50": None if ttft is None else float(ttft.p50_ns),
-        "TTFT p99": None if ttft is None else float(ttft.p99_ns),
-        "TPOT p50": None if tpot is None else float(tpot.p50_ns),
-        "TPOT p99": None if tpot is None else float(tpot.p99_ns),
+        **{name: None if ns is None else float(ns) for name, ns in latencies},
         "occupancy": outcome.usage.occupancy,
     }
 
 
 def _error(recorded: float | None, replayed: float | None) -> float | None:
     return None if recorded is None or replayed is None or not recorded else replayed / recorded - 1
-
-
-def _percent(error: float | None) -> str:
-    return "–" if error is None else f"{100 * error:+.1f} %"
 
 
 def _certainty(recorded: Recorded) -> str | None:

@@ -60,10 +60,15 @@ class Change:
         """Whether it changes nothing."""
         return not self.values and not self.scaling and self.price is None
 
+    @property
+    def hardware(self) -> dict[str, Any]:
+        """The settings from which another replica follows."""
+        return {name: value for name, value in self.values if name in (*HARDWARE, "tp")}
+
     def apply(self, config: EngineConfig) -> EngineConfig:
         """The changed configuration; PlanError for what cannot be, as a model that does not fit."""
-        wanted = dict(self.values)
-        hardware = {name: wanted.pop(name) for name in (*HARDWARE, "tp") if name in wanted}
+        hardware = self.hardware
+        wanted = {name: value for name, value in self.values if name not in hardware}
         if config.mode == "none" and wanted.get("mode", "none") != "none":
             wanted.setdefault("max_num_seqs", EngineConfig.max_num_seqs)
         if wanted.get("mode") == "none":
@@ -79,7 +84,7 @@ class Change:
 
     def load_ns(self, config: EngineConfig, recorded_ns: int) -> int:
         """How long a changed engine loads, where the recorded one took `recorded_ns`: one that was up needs no time."""
-        if not recorded_ns or not any(name in (*HARDWARE, "tp") for name, _ in self.values):
+        if not recorded_ns or not self.hardware:
             return recorded_ns
         return load_ns(recorded_replica(config))
 
@@ -130,10 +135,8 @@ def _other(before: Replica, hardware: dict[str, Any]) -> Replica:
 
 def replica_after(change: Change, config: EngineConfig) -> Replica:
     """The replica that a changed engine is; PlanError for what cannot be."""
-    wanted = dict(change.values)
-    hardware = {name: wanted[name] for name in (*HARDWARE, "tp") if name in wanted}
     try:
-        return _other(recorded_replica(config), hardware)
+        return _other(recorded_replica(config), change.hardware)
     except SpecError as error:
         raise PlanError(_keys(str(error))) from error
 

@@ -8,9 +8,9 @@ from ..costing.html_page import html_page
 from ..costing.line import ACCOUNTS
 from .comparison import Comparison
 from .outcome import Outcome
-from .rows import PlanRow, Side, rows_of
+from .rows import WAIT_HEADS, PlanRow, cells_of, rows_of
 from .table import figures_of, headline, identities
-from .words import change_text, percent_text, price_text, wait_text
+from .words import change_text, percent_text
 
 _EXTRA = "h3 { margin: 1.2rem 0 .3rem; font-size: .9rem; font-weight: 500; color: var(--soft); } .strip { margin: 0; }"
 
@@ -64,26 +64,11 @@ def _accounts(outcome: Outcome, figures: Figures) -> dict[str, int]:
     return {account: value for account, value in values.items() if value}
 
 
-def _value(side: Side, figures: Figures) -> int | None:
-    return side.gpu_ns if figures.currency is None else side.amount_micro
-
-
 def _table(comparison: Comparison, figures: Figures) -> str:
     rows = rows_of(comparison)
-    values = [_value(side, figures) or 0 for row in rows if row.kind == "tenant" for side in (row.before, row.after)]
+    values = [side.value(figures) or 0 for row in rows if row.kind == "tenant" for side in (row.before, row.after)]
     unit = safe(comparison.before.bill.unit)
-    heads = [
-        "",
-        "requests",
-        safe(figures.unit),
-        f"{unit} / 1k",
-        "with idle",
-        "TTFT p50",
-        "p99",
-        "TPOT p50",
-        "p99",
-        "in SLO",
-    ]
+    heads = ("", "requests", safe(figures.unit), f"{unit} / 1k", "with idle", *WAIT_HEADS)
     head = '<th class="name"></th><th></th>' + "".join(f"<th>{name}</th>" for name in heads)
     body = "".join(_row(row, figures, max(values, default=0)) for row in rows)
     return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
@@ -94,31 +79,14 @@ def _row(row: PlanRow, figures: Figures, most: int) -> str:
     sides = ((row.name, "before", row.before), (_moved(row, figures), "after", row.after))
     return "".join(
         f'<tr class="{style}"><td class="name">{safe(name)}</td><td class="bar">'
-        f"{bar(row.kind, _value(side, figures) or 0, most) if row.kind == 'tenant' else ''}</td><td>{at}</td>"
-        f"{''.join(f'<td>{safe(cell)}</td>' for cell in _cells(side, figures))}</tr>"
+        f"{bar(row.kind, side.value(figures) or 0, most) if row.kind == 'tenant' else ''}</td><td>{at}</td>"
+        f"{''.join(f'<td>{safe(cell)}</td>' for cell in cells_of(side, figures))}</tr>"
         for name, at, side in sides
     )
 
 
 def _moved(row: PlanRow, figures: Figures) -> str:
-    return change_text(_value(row.before, figures), _value(row.after, figures))
-
-
-def _cells(side: Side, figures: Figures) -> list[str]:
-    value, waits = _value(side, figures), side.waits
-    amount = "no price" if value is None else figures.text(value)
-    if waits is None:
-        return ["", amount, *[""] * 7]
-    places = 3 if figures.currency is None else 6
-    quantiles = [(each and each.p50_ns, each and each.p99_ns) for each in (waits.ttft, waits.tpot)]
-    return [
-        f"{side.requests or 0:,}",
-        amount,
-        price_text(side.per_1k, places),
-        price_text(side.per_1k_loaded, places),
-        *(wait_text(ns) for pair in quantiles for ns in pair),
-        percent_text(waits.within),
-    ]
+    return change_text(row.before.value(figures), row.after.value(figures))
 
 
 def _usage(comparison: Comparison) -> str:

@@ -32,6 +32,15 @@ class Waits(NamedTuple):
     within: float | None
     """Part of the requests within the SLO, 0…1; those without a first token are not. Null: no promise, no request."""
 
+    @property
+    def latencies(self) -> tuple[int | None, int | None, int | None, int | None]:
+        """Median and 99th percentile of the TTFT, then of the TPOT, in nanoseconds; null where none is told."""
+        return *_both(self.ttft), *_both(self.tpot)
+
+
+def _both(told: Quantiles | None) -> tuple[int, int] | tuple[None, None]:
+    return (None, None) if told is None else (told.p50_ns, told.p99_ns)
+
 
 class Usage(NamedTuple):
     """How the GPUs were used, parts of 0…1. Null where there is nothing to measure, or no datasheet."""

@@ -5,9 +5,14 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import NamedTuple
 
+from ..costing.figures import Figures
 from ..costing.line import ACCOUNTS, Line
 from .comparison import Comparison
 from .outcome import Outcome, Waits
+from .words import percent_text, price_text, wait_text
+
+WAIT_HEADS = ("TTFT p50", "p99", "TPOT p50", "p99", "in SLO")
+"""Names of the last of `cells_of`."""
 
 
 class Side(NamedTuple):
@@ -22,6 +27,10 @@ class Side(NamedTuple):
     """The same with its part of idle time."""
     waits: Waits | None
     """Null for what nobody waits for."""
+
+    def value(self, figures: Figures) -> int | None:
+        """What a table shows: money, or GPU time where nothing has a rate."""
+        return self.gpu_ns if figures.currency is None else self.amount_micro
 
 
 class PlanRow(NamedTuple):
@@ -46,8 +55,8 @@ def rows_of(comparison: Comparison) -> list[PlanRow]:
         PlanRow(
             account,
             account,
-            _side(_account(comparison.before, account), None),
-            _side(_account(comparison.after, account), None),
+            _side(comparison.before.bill.account(account), None),
+            _side(comparison.after.bill.account(account), None),
         )
         for account in ACCOUNTS[1:]
     ]
@@ -57,10 +66,6 @@ def rows_of(comparison: Comparison) -> list[PlanRow]:
         "total", "total", _total(comparison.before, waits[0]), _total(comparison.after, waits[1], alike=alike)
     )
     return [*tenants, *shown, total]
-
-
-def _account(outcome: Outcome, account: str) -> Line:
-    return outcome.bill.account(account)
 
 
 def _side(line: Line | None, waits: Waits | None, *, alike: bool = True) -> Side:
@@ -75,3 +80,22 @@ def _total(outcome: Outcome, waits: Waits, *, alike: bool = True) -> Side:
     total, tenants = outcome.bill.total, outcome.bill.tenants
     prices = (tenants.per_1k, tenants.per_1k_loaded) if alike else (None, None)
     return Side(total.requests, total.gpu_ns, total.amount_micro, *prices, waits)
+
+
+def cells_of(side: Side, figures: Figures) -> list[str]:
+    """Requests, amount, both prices per 1000 tokens, and what WAIT_HEADS names, as texts; only the amount where nobody
+    waits.
+    """
+    value, waits = side.value(figures), side.waits
+    amount = "no price" if value is None else figures.text(value)
+    if waits is None:
+        return ["", amount, *[""] * 7]
+    places = 3 if figures.currency is None else 6
+    return [
+        f"{side.requests or 0:,}",
+        amount,
+        price_text(side.per_1k, places),
+        price_text(side.per_1k_loaded, places),
+        *map(wait_text, waits.latencies),
+        percent_text(waits.within),
+    ]

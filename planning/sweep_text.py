@@ -27,16 +27,7 @@ def render_sweep(sweep: Sweep, console: Console) -> None:
     console.print(Text(baseline_text(sweep), style="dim"), soft_wrap=True)
     figures = _figures(sweep)
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for head in (
-        sweep.key,
-        f"busy {figures.unit}",
-        f"up {figures.unit}",
-        "TTFT p50",
-        "p99",
-        "TPOT p99",
-        "seats",
-        "preempted",
-    ):
+    for head in _heads(sweep, figures):
         table.add_column(head, justify="right")
     table.add_column("")
     for at, point in enumerate(sweep.points):
@@ -65,17 +56,23 @@ def _figures(sweep: Sweep) -> Figures:
     return Figures.for_total(sweep.currency, max((point.cost for point in sweep.points), default=0))
 
 
+def _heads(sweep: Sweep, figures: Figures) -> tuple[str, ...]:
+    """Names of the `_cells`."""
+    money = (f"busy {figures.unit}", f"up {figures.unit}")
+    return sweep.key, *money, "TTFT p50", "p99", "TPOT p99", "seats", "preempted"
+
+
 def _cells(point: Point, figures: Figures) -> list[str]:
-    ttft, tpot = point.waits.ttft, point.waits.tpot
+    ttft_p50, ttft_p99, _, tpot_p99 = point.waits.latencies
     priced = figures.currency is not None
     total = point.total_micro if priced else point.wall_gpu_ns
     return [
         point.value,
         figures.text(point.cost),
         "–" if total is None else figures.text(total),
-        wait_text(None if ttft is None else ttft.p50_ns),
-        wait_text(None if ttft is None else ttft.p99_ns),
-        wait_text(None if tpot is None else tpot.p99_ns),
+        wait_text(ttft_p50),
+        wait_text(ttft_p99),
+        wait_text(tpot_p99),
         percent_text(point.occupancy),
         f"{point.preemptions:,}",
     ]
@@ -110,20 +107,7 @@ def _marks(sweep: Sweep) -> dict[str, int | None]:
 def sweep_html(sweep: Sweep) -> str:
     """The curve of cost against p99 TTFT as a self-contained page."""
     figures = _figures(sweep)
-    heads = "".join(
-        f"<th>{safe(head)}</th>"
-        for head in (
-            sweep.key,
-            f"busy {figures.unit}",
-            f"up {figures.unit}",
-            "TTFT p50",
-            "p99",
-            "TPOT p99",
-            "seats",
-            "preempted",
-            "",
-        )
-    )
+    heads = "".join(f"<th>{safe(head)}</th>" for head in (*_heads(sweep, figures), ""))
     rows = "".join(
         "<tr>" + "".join(f"<td>{safe(cell)}</td>" for cell in (*_cells(point, figures), mark(sweep, at))) + "</tr>"
         for at, point in enumerate(sweep.points)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from ..costing.figures import Figures
 from .comparison import Comparison
 from .outcome import Usage
-from .rows import PlanRow, Side, rows_of
-from .words import UNKNOWN, change_text, hours_text, percent_text, price_text, wait_text
+from .rows import WAIT_HEADS, PlanRow, cells_of, rows_of
+from .words import UNKNOWN, change_text, hours_text, percent_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -82,23 +82,12 @@ def _lines(comparison: Comparison) -> Table:
     figures, unit = figures_of(comparison), comparison.before.bill.unit
     table = Table(box=None, pad_edge=False, header_style="bold", collapse_padding=True)
     table.add_column("")
-    for head in (
-        "",
-        "requests",
-        figures.unit,
-        f"{unit}/1k",
-        "with idle",
-        "TTFT p50",
-        "p99",
-        "TPOT p50",
-        "p99",
-        "in SLO",
-    ):
+    for head in ("", "requests", figures.unit, f"{unit}/1k", "with idle", *WAIT_HEADS):
         table.add_column(head, justify="right", no_wrap=True)
     for row in rows_of(comparison):
         style = "bold" if row.kind == "total" else "" if row.kind == "tenant" else "dim"
         for side, name, at in ((row.before, row.name, "before"), (row.after, _moved(row), "after")):
-            cells = [name, at, *_cells(side, figures, row.kind in ("tenant", "total"))]
+            cells = [name, at, *cells_of(side, figures)]
             table.add_row(*(Text(cell) for cell in cells), style=style)
     return table
 
@@ -108,26 +97,6 @@ def _moved(row: PlanRow) -> str:
     if before.amount_micro is None or after.amount_micro is None:
         return f"  {change_text(before.gpu_ns, after.gpu_ns)}"
     return f"  {change_text(before.amount_micro, after.amount_micro)}"
-
-
-def _cells(side: Side, figures: Figures, rides: bool) -> list[str]:
-    value = side.gpu_ns if figures.currency is None else side.amount_micro
-    amount = "no price" if value is None else figures.text(value)
-    if not rides:
-        return ["", amount, *[""] * 7]
-    places, waits = (3 if figures.currency is None else 6), side.waits
-    ttft, tpot = (None, None) if waits is None else (waits.ttft, waits.tpot)
-    return [
-        f"{side.requests or 0:,}",
-        amount,
-        price_text(side.per_1k, places),
-        price_text(side.per_1k_loaded, places),
-        wait_text(None if ttft is None else ttft.p50_ns),
-        wait_text(None if ttft is None else ttft.p99_ns),
-        wait_text(None if tpot is None else tpot.p50_ns),
-        wait_text(None if tpot is None else tpot.p99_ns),
-        percent_text(None if waits is None else waits.within),
-    ]
 
 
 def _usage(comparison: Comparison) -> Table:

@@ -29,9 +29,12 @@ def percent_text(part: float | None) -> str:
 
 def change_text(before: int | None, after: int | None) -> str:
     """By how much a figure moved, in percent of what it was."""
-    if before is None or after is None or not before:
-        return UNKNOWN
-    return f"{100 * (after / before - 1):+.1f} %"
+    return moved_text(None if before is None or after is None or not before else after / before - 1)
+
+
+def moved_text(part: float | None) -> str:
+    """A part that came on top, or below zero went off, in percent."""
+    return UNKNOWN if part is None else f"{100 * part:+.1f} %"
 
 
 def price_text(price: Decimal | None, places: int) -> str:
