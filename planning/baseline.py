@@ -79,9 +79,7 @@ def _as_recorded(store: Store, each: RecordedRun, recorded: Recorded) -> Lived:
 
 
 def _of_run(rows: pa.Table, run_id: str) -> pa.Table:
-    codes, runs = arrow.coded(rows, "run_id")
-    wanted = runs.index(run_id) if run_id in runs else -1
-    return arrow.where(rows, codes == wanted)
+    return arrow.where(rows, arrow.equals(rows, "run_id", run_id))
 
 
 def _of_this_run(ledger: pa.Table, each: RecordedRun, recorded: Recorded) -> pa.Table:

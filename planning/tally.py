@@ -161,7 +161,7 @@ def book_nothing(books: Bookkeeper, until_ns: int) -> pa.Table:
 def one_ledger(parts: list[pa.Table]) -> pa.Table:
     """All lines, those of one key added up."""
     whole = pa.concat_tables([part.cast(LEDGER.schema) for part in parts])
-    return arrow.total_by(whole, LEDGER.key).select(LEDGER.schema.names).cast(LEDGER.schema)
+    return arrow.total_by(whole, LEDGER.key).cast(LEDGER.schema)
 
 
 def _requests(parts: list[pa.Table]) -> pa.Table:
