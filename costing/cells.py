@@ -100,14 +100,17 @@ class Cells(NamedTuple):
         shared = max(model.overhead, model.most_shared)
         return shared < NARROW and most * rows <= NARROW // max(model.most_per_row, 1)
 
+    @property
+    def players(self) -> Ints:
+        """How many may leave each cell one by one (int64[rows]): its sequences, or one if it has rows without any."""
+        return np.maximum(self.seqs, np.minimum(self.rows, 1))
+
     def whole(self, alone: Bools, model: StepModel) -> Ints:
         """The durations of `alone` (bool[segments]), steps with a single cell; SplitError if they are not modelled."""
         at = np.flatnonzero(alone)
         row = self.segments.starts[at]
-        rows = self.rows[row]
-        linear = model.linear_column(rows)
         duration = self.duration[at]
-        leftover = duration - ((model.overhead + linear + self.attn[row]) >> UNIT_BITS)
+        leftover = duration - (model.step_column(self.rows[row], self.attn[row]) >> UNIT_BITS)
         _check_leftover(leftover, 1, self.step_seq[at], duration)
         return duration
 

@@ -115,7 +115,7 @@ def _columns(model: StepModel, riders: Ints, rows: Ints, attention: Ints, durati
     alone = np.array([_alone(model, count) for count in range(full + 1)], np.int64)
     unpaid = full * alone - np.arange(full + 1) * alone[full]
     computed = np.maximum(rows, riders)
-    whole = full * (model.overhead + model.linear_column(computed) + attention)
+    whole = full * model.step_column(computed, attention)
     empty, _ = multiply_divide(duration, np.where(whole > 0, unpaid[riders], 0), np.maximum(whole, 1))
     return empty
 

@@ -18,6 +18,7 @@ from ..roofline.step_model import StepModel
 from . import arrow
 from .cells import Cells
 from .ledger import Bookkeeper
+from .policies import players_of
 from .rollup import LINE_KEYS, roll_up
 from .rule import SplitError
 from .segments import Bools, Ints, Segments, multiply_divide
@@ -50,8 +51,7 @@ def step_marginals(steps: pa.Table, shares: pa.Table, model: StepModel) -> Ints:
     is_tenant = arrow.equals(shares, "account", "tenant")
     leavers = _leavers(cells, np.where(is_tenant, arrow.ranks(shares, "tenant_id") + 1, 0))
     step = cells.segments.of[leavers.starts]
-    players = np.maximum(cells.seqs, np.minimum(cells.rows, 1))
-    columns = (players, cells.rows, cells.attn)
+    columns = (cells.players, cells.rows, cells.attn)
     stay = [cells.segments.sum(column)[step] - leavers.sum(column) for column in columns]
     is_wide = cells.wide(model)
     ns = np.zeros_like(step) if is_wide.all() else _narrow(stay, cells, step, is_wide, model)
@@ -72,8 +72,8 @@ def _narrow(stay: list[Ints], cells: Cells, step: Ints, is_wide: Bools, model: S
     """`marginal_of` as a column (int64[leavers]); what is wide counts as nothing."""
     players, rows, attention = (np.where(is_wide[step], 0, column) for column in stay)
     all_rows, all_attention = (np.where(is_wide, 0, cells.segments.sum(each)) for each in (cells.rows, cells.attn))
-    whole = model.overhead + model.linear_column(all_rows) + all_attention
-    gone = whole[step] - (model.overhead + model.linear_column(rows) + attention)
+    whole = model.step_column(all_rows, all_attention)
+    gone = whole[step] - model.step_column(rows, attention)
     ns, _ = multiply_divide(cells.duration[step], gone, np.maximum(whole, 1)[step])
     return np.where(players == 0, cells.duration[step], ns)
 
@@ -84,9 +84,8 @@ def _wide(cells: Cells, leavers: Segments, leaver: int, model: StepModel) -> int
     riders = cells.shares(step)
     first = int(leavers.starts[leaver] - cells.segments.starts[step])
     stay = riders[:first] + riders[first + int(leavers.sizes[leaver]) :]
-    players = sum(max(each.seqs, min(each.rows, 1)) for each in stay)
     left, whole = ((sum(each.rows for each in some), sum(each.attn for each in some)) for some in (stay, riders))
-    return marginal_of((players, *left), whole, model, int(cells.duration[step]))
+    return marginal_of((sum(players_of(stay)), *left), whole, model, int(cells.duration[step]))
 
 
 def marginal_lines(

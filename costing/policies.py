@@ -53,11 +53,11 @@ def weighted_tokens(cells: Sequence[Share], model: StepModel | None) -> Weights:
 def shapley(cells: Sequence[Share], model: StepModel | None) -> Weights:
     """The Shapley value of the step's time, in 2⁻²⁰ ns: what each cell adds, averaged over all orders of boarding.
 
-    The players are sequences; those of one cell count as equal, and a cell with rows but no sequence is one player.
+    The players are `players_of` the cells, and those of one cell count as equal.
     Raises SplitError without a model, and for a mixture of experts.
     """
     model = shapley_model(model)
-    players = [max(cell.seqs, min(cell.rows, 1)) for cell in cells]
+    players = players_of(cells)
     everyone = max(sum(players), 1)
     game, sizes = _Game.of(cells, players, model)
     shared = _values(game)
@@ -66,6 +66,11 @@ def shapley(cells: Sequence[Share], model: StepModel | None) -> Weights:
         count * (Fraction(model.overhead, everyone) + shared[size] / game.scale) + alone
         for count, size, alone in zip(players, sizes, own, strict=True)
     ]
+
+
+def players_of(cells: Sequence[Share]) -> list[int]:
+    """How many may leave each cell one by one: its sequences, or one if it has rows without any."""
+    return [max(cell.seqs, min(cell.rows, 1)) for cell in cells]
 
 
 def shapley_model(model: StepModel | None) -> StepModel:

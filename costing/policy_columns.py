@@ -58,13 +58,9 @@ def _needs_a_look(cells: Cells, model: StepModel | None, policy: str) -> Bools:
     """
     if policy != "shapley" or model is None:
         return np.full(len(cells.duration), policy == "shapley")
-    many = cells.segments.sum(_players(cells)) > MANY_PLAYERS
-    unequal = cells.segments.any(cells.rows != _players(cells))
+    many = cells.segments.sum(cells.players) > MANY_PLAYERS
+    unequal = cells.segments.any(cells.rows != cells.players)
     return many | (unequal & (cells.segments.sum(cells.rows) > model.memory_rows))
-
-
-def _players(cells: Cells) -> Ints:
-    return np.maximum(cells.seqs, np.minimum(cells.rows, 1))
 
 
 def _roofline(cells: Cells, model: StepModel | None) -> Ints:
@@ -86,10 +82,10 @@ def _weighted_tokens(cells: Cells, model: StepModel | None) -> Ints:
 def _shapley(cells: Cells, model: StepModel | None) -> Ints:
     """n times the value, n the step's players, where all bear the same part of what they share, and their own."""
     model = policies.shapley_model(model)
-    players = _players(cells)
+    players = cells.players
     of, rows = cells.segments.of, cells.segments.sum(cells.rows)
     everyone = np.maximum(cells.segments.sum(players), 1)[of]
-    shared = model.overhead + model.linear_column(rows) - model.row_comm * rows
+    shared = model.step_column(rows) - model.row_comm * rows
     return players * shared[of] + everyone * (model.row_comm * cells.rows + cells.attn)
 
 

@@ -154,6 +154,10 @@ class StepModel:
         """v(S) of a step with `rows` token rows in total and Σ a_i = `attention`."""
         return self.overhead + self.linear(rows) + attention
 
+    def step_column(self, rows: NDArray[np.int64], attention: NDArray[np.int64] | int = 0) -> NDArray[np.int64]:
+        """`step` of many steps at once (int64[steps])."""
+        return self.overhead + self.linear_column(rows) + attention
+
     def flops(self, rows: int, row_pairs: int) -> int:
         """FLOPs of a step with `rows` rows and `row_pairs` (row, context token) pairs."""
         return self.flops_row * rows + self.flops_pair * row_pairs

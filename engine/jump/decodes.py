@@ -105,7 +105,7 @@ class Decodes:
         """Extend `base` up to `rows` rows, and beyond, for the next time."""
         known = len(self.base)
         more = np.arange(known, max(rows + 1, 2 * known))
-        self.base += (self._model.overhead + self._model.linear_column(more)).tolist()
+        self.base += self._model.step_column(more).tolist()
 
     def renumber_requests(self, less: int) -> None:
         """Requests have smaller numbers by `less` from now on."""

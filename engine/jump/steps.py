@@ -48,7 +48,7 @@ def steps_of(
     decoded = chunks.decode_rows
     decode_tokens = n + chunks.per_step(decoded, size)
     attn = model.attention(1, 0) * seen + chunks.per_step(chunks.attn, size)
-    started, ended = _times(segment, model.overhead + model.linear_column(rows) + attn)
+    started, ended = _times(segment, model.step_column(rows, attn))
     row_pairs = seen + chunks.per_step(pairs(chunks.rows, chunks.before), size)
     return StepColumns(
         started_ns=started,
