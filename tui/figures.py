@@ -11,7 +11,7 @@ from ..costing.apportion import apportion
 from ..events import Rate
 from .fold import KEEP_S, Fold, Second, Usage, alone_ns
 from .money import hourly_micro, per_1k
-from .numbers import SECOND_NS
+from .numbers import SECOND_NS, nearest_rank
 from .pages import as_pages_say
 from .snapshot import Accounts, Bin, BudgetRow, Engine, Latency, Money, Series, Snapshot, State, TenantRow
 
@@ -233,12 +233,11 @@ def _roofline(
 
 
 def _latency(values: list[int]) -> Latency | None:
-    """Nearest-rank percentiles: the smallest value that at least p of the requests do not exceed."""
+    """Median and 99th percentile."""
     if not values:
         return None
     values.sort()
-    n = len(values)
-    return Latency(values[-(-n * 50 // 100) - 1], values[-(-n * 99 // 100) - 1], n)
+    return Latency(nearest_rank(values, 50), nearest_rank(values, 99), len(values))
 
 
 def _bins(seconds: Sequence[Second], seats: int) -> tuple[Bin, ...]:

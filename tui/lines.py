@@ -75,7 +75,9 @@ def saving(snapshot: Snapshot, width: int) -> list[Line]:
     now, alone = snapshot.per_1k, snapshot.per_1k_alone
     items: list[Line] = []
     if now is not None:
-        items.append([(_per_1k(now, snapshot.unit), "money"), (f" {_unit(snapshot.unit)}/1k tokens", "label")])
+        items.append(
+            [(_per_1k(now, snapshot.unit), "money"), (f" {money.unit_per_1k(snapshot.unit)}/1k tokens", "label")]
+        )
     saved = snapshot.saving
     if saved is None:
         why = snapshot.alone_reason or "no step to compare"
@@ -159,10 +161,6 @@ def _item(name: str, value: str, role: Role) -> Line:
 
 def _per_1k(value: Decimal, unit: str) -> str:
     return money.figure(value, milli=unit != "GPU-ms")
-
-
-def _unit(unit: str) -> str:
-    return unit if unit == "GPU-ms" else f"m{money.sign(unit).strip()}"
 
 
 def _gpu_label(gpu_type: str) -> str:

@@ -51,6 +51,16 @@ def text(units: int, places: int) -> str:
     return str(Decimal(units).scaleb(-places))
 
 
+def amount(micro: int, places: int) -> str:
+    """A micro amount on its own as decimal text; what stands in a sum is `rounded` with it."""
+    return text(rounded([micro], places)[0], places)
+
+
+def unit_per_1k(unit: str) -> str:
+    """What a per-1k figure is shown in: thousandths of a currency, `m$`, or GPU-ms."""
+    return unit if unit == "GPU-ms" else f"m{sign(unit).strip()}"
+
+
 def price(per_hour: str) -> str:
     """A rate as people write it: at least two decimals, no trailing zeros beyond them."""
     value = Decimal(per_hour).normalize()

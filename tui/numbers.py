@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 SECOND_NS = 1_000_000_000
@@ -10,6 +11,11 @@ SECOND_NS = 1_000_000_000
 def share(part: int, whole: int) -> float | None:
     """`part` of `whole`, 0…1 for what is really a part; None when there is no whole."""
     return part / whole if whole > 0 else None
+
+
+def nearest_rank(ordered: Sequence[int], percents: int) -> int:
+    """The smallest of some rising values that at least `percents` % of them do not exceed; there must be one."""
+    return ordered[-(-len(ordered) * percents // 100) - 1]
 
 
 def percent(part: float | None) -> str:

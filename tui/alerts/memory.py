@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from .. import money, numbers
 from ..numbers import SECOND_NS
 from ..snapshot import Alert
+from ..verdict import FULL
 
 if TYPE_CHECKING:
     from .watch import Watch
 
-FULL = 0.95
 GIB = 1 << 30
 
 
@@ -56,8 +56,7 @@ def _cost(watch: Watch) -> str:
     amounts = watch.snapshot.money
     if amounts is None:
         return ""
-    places = money.decimals(amounts.total)
-    wasted = money.text(money.rounded([amounts.overhead], places)[0], places)
+    wasted = money.amount(amounts.overhead, money.decimals(amounts.total))
     return f", {money.sign(amounts.currency)}{wasted}/h of overhead"
 
 

@@ -8,6 +8,7 @@ from io import StringIO
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from ..line import Line, Role
+from .booked import booked
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,7 +59,7 @@ class Clerk:
     """Makes bills, in a worker: keeps the books of the policy and period that were asked for last."""
 
     desk: Desk
-    _books: dict[tuple[str, Period | None, Period | None], Books] = field(default_factory=dict)
+    _books: dict[tuple[str, Period | None], Books] = field(default_factory=dict)
 
     def bill(self, choice: Choice, width: int) -> BillView:
         """The bill of a choice, in `width` columns. Raises FareboxError where there is none."""
@@ -103,7 +104,7 @@ class Clerk:
         self._books.clear()
 
     def _kept(self, store: Store, policy: str, period: Period | None) -> Books:
-        key = (policy, period, None)
+        key = (policy, period)
         if key not in self._books:
             periods = [] if period is None else [period]
             self._books = {key: self.desk.books(store, *periods, policy=policy)}
@@ -137,15 +138,11 @@ def write_bill(report: Report, path: Path) -> None:
 def periods_of(store: Store, grain: Grain) -> list[Period]:
     """The UTC months or days from the first to the newest minute of the ledger; none for all time."""
     from ...costing.periods import Period
-    from ...errors import InputError
-    from ...events import LEDGER, MINUTE_NS
 
-    ends = store.extent(LEDGER)
-    if ends is None:
-        raise InputError("nothing is booked yet: the first minute of the ledger comes with the first steps")
+    first_ns, end_ns = booked(store)
     if grain == "all":
         return []
-    days = Period.between(ends[0], ends[1] + MINUTE_NS).days()
+    days = Period.between(first_ns, end_ns).days()
     names = dict.fromkeys(day.name[: 7 if grain == "month" else 10] for day in days)
     return [Period.parse(name) for name in names]
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..numbers import SECOND_NS
+from .booked import booked
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -92,37 +93,31 @@ class Historian:
 
 
 def _whole(store: Store) -> Window:
-    from ...errors import InputError
-    from ...events import LEDGER
-
-    ends = store.extent(LEDGER)
-    if ends is None:
-        raise InputError("nothing is booked yet: the first minute of the ledger comes with the first steps")
-    first, last = ends
-    return Window(min(first, last + MINUTE_NS - FEWEST * MINUTE_NS), last + MINUTE_NS)
+    first_ns, end_ns = booked(store)
+    return Window(min(first_ns, end_ns - FEWEST * MINUTE_NS), end_ns)
 
 
 def _add_up(store: Store, window: Window, whole: Window, parts: int) -> HistoryView:
     from ...events import LEDGER
 
-    series: defaultdict[str, list[int]] = defaultdict(lambda: [0] * parts)
+    owners: defaultdict[str, list[int]] = defaultdict(lambda: [0] * parts)
+    tokens, requests = [0] * parts, [0] * parts
     sums = Sums(defaultdict(int), defaultdict(int), defaultdict(int))
     for batch in store.scan(LEDGER, COLUMNS, window.from_ns, window.to_ns):
         for row in _by_minute(batch):
             part = (row["minute_ns"] - window.from_ns) // MINUTE_NS * parts // window.minutes
             is_tenant = row["account"] == "tenant"
             name = row["tenant_id"] if is_tenant else f"·{row['account']}"
-            tokens = row["prompt_tokens_sum"] + row["output_tokens_sum"]
-            series["riders" if is_tenant else row["account"]][part] += row["gpu_ns_sum"]
-            series["·tokens"][part] += tokens
-            series["·requests"][part] += row["requests_sum"]
+            both = row["prompt_tokens_sum"] + row["output_tokens_sum"]
+            owners["riders" if is_tenant else row["account"]][part] += row["gpu_ns_sum"]
+            tokens[part] += both
+            requests[part] += row["requests_sum"]
             sums.gpu_ns[name] += row["gpu_ns_sum"]
-            sums.tokens[name] += tokens
+            sums.tokens[name] += both
             sums.requests[name] += row["requests_sum"]
-    tokens, requests = (tuple(series.pop(name, [0] * parts)) for name in ("·tokens", "·requests"))
-    accounts = {name: tuple(values) for name, values in series.items()}
+    accounts = {name: tuple(values) for name, values in owners.items()}
     plain = Sums(dict(sums.gpu_ns), dict(sums.tokens), dict(sums.requests))
-    return HistoryView(window, whole, parts, accounts, tokens, requests, plain, tuple(store.warnings))
+    return HistoryView(window, whole, parts, accounts, tuple(tokens), tuple(requests), plain, tuple(store.warnings))
 
 
 def _by_minute(batch: pa.RecordBatch) -> list[dict[str, Any]]:

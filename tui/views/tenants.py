@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ..numbers import SECOND_NS
+from ..numbers import SECOND_NS, nearest_rank
 
 if TYPE_CHECKING:
     from ...events import Request
@@ -82,6 +82,8 @@ def tenants_view(tenant_id: str | None, scene: Scene) -> TenantsView:
 
 
 def _detail(tenant_id: str, scene: Scene) -> Detail:
+    from ..fold import KEEP_S
+
     s = scene.snapshot
     ended = [request for request in scene.fold.requests if request.tenant_id == tenant_id]
     served = [request for request in ended if request.finish_reason != "rejected"]
@@ -100,7 +102,7 @@ def _detail(tenant_id: str, scene: Scene) -> Detail:
         preempted=sum(1 for r in ended if r.preemptions),
         prefill_gpu_ns=prefill,
         decode_gpu_ns=whole - prefill,
-        kept_ns=min(s.now_ns - scene.fold.first_ns, 300 * SECOND_NS),
+        kept_ns=min(s.now_ns - scene.fold.first_ns, KEEP_S * SECOND_NS),
     )
 
 
@@ -109,8 +111,7 @@ def spread_of(values: Iterable[int | None]) -> Spread | None:
     found = sorted(value for value in values if value is not None)
     if not found:
         return None
-    n = len(found)
-    return Spread(found[-(-n * 50 // 100) - 1], found[-(-n * 99 // 100) - 1], found[-1])
+    return Spread(nearest_rank(found, 50), nearest_rank(found, 99), found[-1])
 
 
 def _per_token_ns(request: Request, first_ns: int) -> int | None:

@@ -78,14 +78,11 @@ class TenantDetail(Figure):
         if s is None:
             return []
         milli = s.unit != "GPU-ms"
-        unit = f"m{money.sign(s.unit).strip()}" if milli else "GPU-ms"
-        hourly = (
-            "" if row.hourly is None else f"{money.sign(s.unit)}{money.text(money.rounded([row.hourly], 4)[0], 4)}/h  "
-        )
+        hourly = "" if row.hourly is None else f"{money.sign(s.unit)}{money.amount(row.hourly, 4)}/h  "
         return [
             (f"{self.glyphs.name(row.tier):<{LABEL}}", "label"),
             (hourly, "money"),
-            (f"{unit} per 1k: ", "label"),
+            (f"{money.unit_per_1k(s.unit)} per 1k: ", "label"),
             (money.figure(row.per_1k, milli), "strong"),
             (" busy, ", "label"),
             (money.figure(row.per_1k_full, milli), "strong"),

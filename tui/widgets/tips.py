@@ -39,5 +39,4 @@ class Tips(Figure):
 def _saved(tip: Tip) -> str:
     if tip.saved_micro is None or tip.currency is None:
         return f"frees {numbers.seconds(tip.freed_gpu_ns)} GPU/month"
-    amount = money.text(money.rounded([tip.saved_micro], 2)[0], 2)
-    return f"saves {money.sign(tip.currency)}{amount}/month"
+    return f"saves {money.sign(tip.currency)}{money.amount(tip.saved_micro, 2)}/month"
