@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -15,6 +15,7 @@ from ..errors import InputError
 if TYPE_CHECKING:
     from rich.console import Console
 
+Found = TypeVar("Found")
 PIPE_WIDTH = 120
 """Columns of what is printed where there is no terminal to ask."""
 
@@ -45,6 +46,20 @@ def show(render: Callable[[Console], None], output: Path | None = None, width: i
         click.echo(text, nl=False)
     else:
         put(text, output)
+
+
+def put_as(
+    form: str,
+    found: Found,
+    texts: Mapping[str, Callable[[Found], str]],
+    render: Callable[[Found, Console], None],
+    output: Path | None,
+) -> None:
+    """Write what was found as one of the `texts`, by their names; drawn as a table for any other form."""
+    if form in texts:
+        put(texts[form](found), output)
+    else:
+        show(lambda console: render(found, console), output)
 
 
 def forgive_locale() -> None:

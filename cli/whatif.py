@@ -5,19 +5,15 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from ..errors import InputError
 from .options import output_option, store_argument, tz_option
-from .output import put, show
+from .output import put_as
 from .planning_options import from_time_option, slo_option, to_time_option, window_of
 from .progress import Progress
 from .whatif_sweep import run_sweep
-
-if TYPE_CHECKING:
-    from ..planning.comparison import Comparison
 
 EPILOG = """\b
 Examples
@@ -68,7 +64,10 @@ def whatif(
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     from ..planning.comparison import compare
+    from ..planning.formats import to_json
+    from ..planning.html import to_html
     from ..planning.scenario import parse_scenario
+    from ..planning.table import render
     from ..planning.traffic import read_recorded
     from ..storage.store import open_store
 
@@ -85,7 +84,7 @@ def whatif(
         warnings = opened.warnings
     for warning in warnings:
         click.echo(f"warning: {warning}", err=True)
-    _write(comparison, form, output)
+    put_as(form, comparison, {"json": to_json, "html": to_html}, render, output)
     if comparison.problems():
         raise click.exceptions.Exit(1)
 
@@ -99,18 +98,3 @@ def _ticks(progress: Progress, requests: int) -> Callable[[str], Callable[[int],
         return lambda told: progress.at(max(progress.done, before + min(told, requests)))
 
     return on_tick
-
-
-def _write(comparison: Comparison, form: str, output: Path | None) -> None:
-    if form == "json":
-        from ..planning.formats import to_json
-
-        put(to_json(comparison), output)
-    elif form == "html":
-        from ..planning.html import to_html
-
-        put(to_html(comparison), output)
-    else:
-        from ..planning.table import render
-
-        show(lambda console: render(comparison, console), output)

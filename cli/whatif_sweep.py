@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .output import put, show
+from .output import put_as
 from .progress import Progress
 
 if TYPE_CHECKING:
@@ -23,11 +23,6 @@ def run_sweep(recorded: Recorded, scenario: Scenario, text: str, form: str, outp
     key, values = parse_sweep(text)
     with Progress(len(values) + 1, "replays") as progress:
         found = sweep(recorded, scenario, key, values, progress.at)
-    if form == "json":
-        put(sweep_json(found), output)
-    elif form == "html":
-        put(sweep_html(found), output)
-    else:
-        show(lambda console: render_sweep(found, console), output)
+    put_as(form, found, {"json": sweep_json, "html": sweep_html}, render_sweep, output)
     if found.missing or found.baseline is None:
         raise click.exceptions.Exit(130)
