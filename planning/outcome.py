@@ -35,10 +35,11 @@ class Waits(NamedTuple):
     @property
     def latencies(self) -> tuple[int | None, int | None, int | None, int | None]:
         """Median and 99th percentile of the TTFT, then of the TPOT, in nanoseconds; null where none is told."""
-        return *_both(self.ttft), *_both(self.tpot)
+        (ttft_p50, ttft_p99), (tpot_p50, tpot_p99) = _both(self.ttft), _both(self.tpot)
+        return ttft_p50, ttft_p99, tpot_p50, tpot_p99
 
 
-def _both(told: Quantiles | None) -> tuple[int, int] | tuple[None, None]:
+def _both(told: Quantiles | None) -> tuple[int | None, int | None]:
     return (None, None) if told is None else (told.p50_ns, told.p99_ns)
 
 

@@ -7,6 +7,7 @@ import pytest
 from farebox.cli.desk import StoreDesk
 from farebox.events import BUDGET_STATES, TENANTS
 from farebox.storage.live import LiveReader
+from farebox.tui.app import _feed
 from farebox.tui.state import State
 
 WIDE = (200, 60)
@@ -127,5 +128,5 @@ def test_pages_of_the_whole_store(snap_compare, resting, make, recorded, page, d
         return app.screen.snapshot is not None and getattr(app.screen, done) is not None
 
     app, run_before = resting(make.store(), seen, state=State(page), desk=StoreDesk(recorded))
-    app._open_reader, app._open_feed = lambda: LiveReader(recorded), None
+    app._open_reader, app._open_feed = lambda: LiveReader(recorded), _feed
     assert snap_compare(app, terminal_size=size, run_before=run_before)
