@@ -37,6 +37,7 @@ from .teams import teams
 from .tenants import tenants
 from .top import top
 from .whatif import whatif
+from .without_pandas import do_without_pandas
 
 INTERRUPTED = 130
 
@@ -122,5 +123,6 @@ for command in COMMANDS:
 def main() -> None:
     """Entry point of the `farebox` script."""
     forgive_locale()
+    do_without_pandas()
     app(prog_name="farebox")
     sys.exit(0)

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from .beside import beside
 from .screens import Shown, screen_options, show_screens
 from .terminal import is_interactive
 from .top import print_snapshot
@@ -55,15 +56,8 @@ def _place(store: Path | None) -> Generator[Path]:
 
 
 def _watch(place: Path, shown: Shown) -> None:
-    from multiprocessing import get_context
-
-    engine = get_context("spawn").Process(target=_record, args=(place, LEAD_SECONDS), kwargs={"paced": True})
-    engine.start()
-    try:
+    with beside(_record, place, LEAD_SECONDS, paced=True):
         show_screens(place, shown)
-    finally:
-        engine.terminate()
-        engine.join()
 
 
 def _print(place: Path, *, ascii_only: bool) -> None:

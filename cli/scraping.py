@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import FareboxError
+from .beside import beside
 from .recording import keep_rate
 from .screens import Shown, show_screens
 
@@ -90,16 +91,8 @@ def store_at(place: Path | None) -> Generator[Path]:
 
 def watch(scraping: Scraping, place: Path | None, shown: Shown) -> int:
     """Show the live screen while a process beside it scrapes; returns the exit code."""
-    from multiprocessing import get_context
-
-    with store_at(place) as store:
-        collector = get_context("spawn").Process(target=_record, args=(scraping, store))
-        collector.start()
-        try:
-            return show_screens(store, shown)
-        finally:
-            collector.terminate()
-            collector.join()
+    with store_at(place) as store, beside(_record, scraping, store):
+        return show_screens(store, shown)
 
 
 def show_once(scraping: Scraping, place: Path | None, *, as_json: bool, ascii_only: bool) -> None:

@@ -3,6 +3,8 @@
 import csv
 import io
 import json
+import subprocess
+import sys
 from decimal import Decimal
 
 import pyarrow.parquet as pq
@@ -221,3 +223,17 @@ def test_every_command_of_a_group_has_examples(inside, group):
             check(inner, (*path, name))
 
     check(app.commands[group], (group,))
+
+
+def test_a_bill_is_made_without_pandas(recorded):
+    """pyarrow would import it, where it is installed, for a third of the whole start."""
+    code = """if True:
+        import sys
+        from farebox.cli import main
+
+        try:
+            main()
+        except SystemExit as end:
+            sys.exit(end.code or ("pandas" in sys.modules and "pandas") or ("pyarrow" not in sys.modules and "no bill"))
+        """
+    subprocess.run([sys.executable, "-c", code, "report", str(recorded)], check=True, capture_output=True)
