@@ -9,7 +9,7 @@ import click
 
 from ..errors import FareboxError
 
-EXTRA = {"h11", "prometheus_client", "pydantic", "starlette", "uvicorn"}
+EXTRA = {"h11", "httptools", "prometheus_client", "pydantic", "starlette", "uvicorn"}
 
 require_key_option = click.option(
     "--require-key", is_flag=True, help="Refuse everybody without an API key, even while there is none."

@@ -1,4 +1,4 @@
-"""The proxy as an ASGI application: a request goes to the server behind, its answer comes back as it was."""
+"""The proxy: a request goes to the server behind, its answer comes back as it was."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from ...engine.server.access import Access, tier
 from ...engine.server.errors import ApiError
 from ..usage.ends import finish_of_status
+from .answer import Answer, UpstreamError
 from .asked import Asked, Forcing, asked_of, asks_less
 from .headers import Headers, end_to_end, first
 from .meter import Book, Meter, Rider, new_id
 from .reading import Reading
-from .upstream import Answer, Upstream, UpstreamError
-from .visit import REQUEST_ID, ClientLeftError, Message, Receive, Send, Visit
+from .upstream import Upstream
+from .visit import REQUEST_ID, ClientLeftError, Visit
 
 OPEN_PATHS = frozenset({"/health", "/healthz", "/ping", "/metrics", "/version"})
 """What monitoring reads (GET, HEAD); it needs no key."""
@@ -37,19 +38,16 @@ class Proxy:
         self._forcing = Forcing.RUNNING
         self._is_llamacpp = False
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def serve(self, visit: Visit) -> None:
         """Serve one request."""
-        if scope["type"] != "http":
-            return
-        visit = Visit(scope, receive, send)
         try:
             await self._serve(visit)
         except ApiError as error:
-            await visit.refuse(error.status, error.message, error.param)
+            visit.refuse(error)
         except ClientLeftError:
             pass  # nothing was asked yet
         finally:
-            visit.leave()
+            visit.call.hang_up()
 
     async def _serve(self, visit: Visit) -> None:
         _check_frame(visit)
@@ -59,7 +57,6 @@ class Proxy:
         asked_tier = tier(keys)
         body = await visit.body(self._rules.max_body_bytes)
         asked = asked_of(visit.method, visit.path, body)
-        visit.watch()
         headers = self._headers(visit, tenant_id, asked)
         if asked is None:
             await self._pass_on(visit, headers, body)
@@ -71,31 +68,27 @@ class Proxy:
     async def _pass_on(self, visit: Visit, headers: Headers, body: bytes) -> None:
         try:
             answer = await self._ask(visit, headers, body)
-            await visit.begin(answer, edited=False)
-            async for piece in answer.pieces():
-                await visit.write(piece)
-            await visit.finish()
+            visit.begin(answer, edited=False)
+            await answer.pour(visit.write)
+            visit.finish()
         except UpstreamError as error:
-            await visit.fail(error)
+            visit.fail(error)
 
     async def _metered(self, visit: Visit, headers: Headers, asked: Asked, meter: Meter) -> None:
         reading = None
         try:
             answer = await self._ask_forcing(visit, headers, asked)
-            reading = Reading(answer, asked, meter)
-            await visit.begin(answer, edited=reading.edits)
-            async for piece in answer.pieces():
-                if shown := reading.feed(piece):
-                    await visit.write(shown)
-            if rest := reading.finish():
-                await visit.write(rest)
+            reading = Reading(answer, asked, meter, visit.write)
+            visit.begin(answer, edited=reading.edits)
+            await answer.pour(reading.feed)
+            reading.finish()
             meter.end(finish_of_status(answer.status) or reading.reason)
-            await visit.finish()
+            visit.finish()
         except UpstreamError as error:
-            if reading is not None and (rest := reading.rest()):
-                await visit.write(rest)
+            if reading is not None:
+                reading.rest()
             meter.end("abort" if visit.call.is_over else "error")
-            await visit.fail(error)
+            visit.fail(error)
         finally:
             meter.end("abort")  # the client left, or the proxy stops
 
@@ -139,13 +132,14 @@ class Proxy:
 
 
 def _check_frame(visit: Visit) -> None:
-    """Refuse what the server behind may read as another request than the proxy does; raises `ApiError` (400)."""
-    if not visit.target.startswith(b"/") or visit.method == "CONNECT":
+    """Refuse what the server behind may read as another request than the proxy does; raises `ApiError`."""
+    if not visit.target.startswith(b"/"):
         raise ApiError(400, "The proxy serves paths of its own server only.")
     if b"#" in visit.target:
         raise ApiError(400, "A fragment (#) is no part of a request.")
-    if {b"content-length", b"transfer-encoding"} <= {name for name, _ in visit.headers}:
-        raise ApiError(400, "A body has a Content-Length or a Transfer-Encoding, not both.")
+    coding = first(visit.headers, b"transfer-encoding")
+    if coding is not None and coding.lower() != "chunked":
+        raise ApiError(501, f"Transfer-Encoding: the proxy reads chunked bodies, not {coding!r}.")
 
 
 def _header_text(text: str) -> bytes:

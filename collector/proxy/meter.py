@@ -15,6 +15,7 @@ from ..usage.fields import Json, count, objects, text
 from ..usage.tally import Tally
 from ..usage.usage import Usage
 from .asked import LONGEST_MODEL
+from .sse import carries_output, data_of, parsed
 
 TELL_NS = 1_000_000_000
 """How often running totals are told while a request is served."""
@@ -62,6 +63,7 @@ class Meter:
         self._first_token_ns: int | None = None
         self._tally = Tally()
         self._newest: dict[int, Json] = {}
+        self._unread: bytes | None = None
         self._events = 0
         self._model = rider.model
         self._reason: FinishReason | None = None
@@ -72,11 +74,20 @@ class Meter:
         """How the answer says it ended; None: it does not say so far."""
         return self._reason
 
-    def see(self, body: Json, *, streams: bool) -> None:
-        """Take note of an answer, or of one event of a stream.
+    @property
+    def passes_by(self) -> bool:
+        """Whether chunks in the middle need not be read one by one: of one answer, after its first token."""
+        return self._first_token_ns is not None and not self._rider.has_choices
 
-        Chunks in the middle of a stream repeat running totals: of those only the newest is read, once a second.
-        """
+    def pass_by(self, event: bytes) -> None:
+        """Take note of such a chunk. Running totals are repeated, so only the newest is read, once a second."""
+        self._unread = event
+        if b'"usage":{' not in event and carries_output(event):
+            self._events += 1
+        self._tell_if_due()
+
+    def see(self, body: Json, *, streams: bool) -> None:
+        """Take note of an answer, or of one event of a stream."""
         if streams:
             self._note_output(body)
             is_midway = _is_midway(body)
@@ -98,6 +109,11 @@ class Meter:
             for body in self._newest.values():
                 self._read(body)
             self._newest.clear()
+        if self._unread is not None:
+            body = parsed(data_of(self._unread))
+            self._unread = None
+            if body is not None:
+                self._read(body)
 
     def _counted(self) -> Usage:
         """What nobody summed up: the running totals of each answer, or the events in which tokens came."""

@@ -8,11 +8,11 @@ import zlib
 from collections.abc import Callable
 
 from ...events import FinishReason
+from .answer import Answer, Take
 from .asked import Asked
 from .headers import first
 from .meter import Meter
-from .sse import DONE, Curtain, Splitter, data_of, parsed
-from .upstream import Answer
+from .sse import DONE, Curtain, Splitter, data_of, is_midway, parsed
 
 LONGEST_ANSWER = 64 * 2**20
 """A longer one in one piece is passed on unread."""
@@ -25,12 +25,12 @@ Decode = Callable[[bytes], bytes]
 
 
 class Reading:
-    """Takes the pieces of one answer and gives back what the client is to get of each."""
+    """Takes the pieces of one answer, and gives what the client is to get of each to `show`."""
 
-    def __init__(self, answer: Answer, asked: Asked, meter: Meter) -> None:
+    def __init__(self, answer: Answer, asked: Asked, meter: Meter, show: Take) -> None:
         kind = (first(answer.headers, b"content-type") or "").partition(";")[0].strip().lower()
         encoding = (first(answer.headers, b"content-encoding") or "identity").strip().lower()
-        self._meter = meter
+        self._meter, self._show = meter, show
         self._decode = _decoder(encoding)
         is_good = answer.status < 400
         self._splitter = _splitter(kind) if is_good else None
@@ -50,29 +50,41 @@ class Reading:
         """How the answer ended, now that all of it has come; a stream that never said so was cut."""
         return self._meter.reason or ("stop" if self._is_done else "error")
 
-    def feed(self, piece: bytes) -> bytes:
-        """Read a piece; returns what of it the client is to get now."""
-        if self._splitter is None:
-            self._keep(piece)
-            return piece
-        shown = [self._event(event) for event in self._splitter.feed(self._decode(piece))]
-        return b"".join(shown) if self._curtain is not None else piece
+    def feed(self, piece: bytes) -> None:
+        """A piece has come."""
+        if self._curtain is None:
+            self._show(piece)
+            self._read(piece)
+            return
+        if self._splitter is not None and self._splitter.is_idle and (shown := self._unread(piece)) is not None:
+            self._show(shown)  # the rule: one read brings one chunk
+        else:
+            self._show(b"".join(self._read(piece)))
 
-    def finish(self) -> bytes:
-        """The answer has come to its end; returns what the client has not got of it yet."""
+    def finish(self) -> None:
+        """The answer has come to its end."""
         if self._whole is not None:
             self._read_whole(bytes(self._whole))
-        return self.rest()
+        self.rest()
 
-    def rest(self) -> bytes:
-        """What of an event without an end the client has not got yet."""
-        if self._splitter is None:
-            return b""
-        rest = self._splitter.rest()
+    def rest(self) -> None:
+        """What of an event without an end has come is read and shown as it is."""
+        rest = b"" if self._splitter is None else self._splitter.rest()
         shown = self._event(rest) if rest else b""
-        return shown if self._curtain is not None else b""
+        if self._curtain is not None:
+            self._show(shown)
+
+    def _read(self, piece: bytes) -> list[bytes]:
+        """Read what ends in a piece; returns its events as the client is to get them."""
+        if self._splitter is None:
+            self._keep(piece)
+            return []
+        return [self._event(event) for event in self._splitter.feed(self._decode(piece))]
 
     def _event(self, event: bytes) -> bytes:
+        shown = self._unread(event)
+        if shown is not None:
+            return shown
         data = data_of(event)
         body = parsed(data)
         if body is None:
@@ -80,6 +92,15 @@ class Reading:
             return event
         self._meter.see(body, streams=True)
         return event if self._curtain is None else self._curtain.shown(event, body)
+
+    def _unread(self, event: bytes) -> bytes | None:
+        """A chunk as the client is to get it, where its bytes tell enough; None: it has to be read."""
+        if not self._meter.passes_by or not is_midway(event):
+            return None
+        shown = event if self._curtain is None else self._curtain.midway(event)
+        if shown is not None:
+            self._meter.pass_by(event)
+        return shown
 
     def _keep(self, piece: bytes) -> None:
         if self._whole is None:

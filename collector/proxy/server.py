@@ -5,25 +5,25 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
+import signal
 import socket
 from collections.abc import Callable
 from pathlib import Path
-
-import uvicorn
 
 from ...engine.server.access import Access
 from ...errors import FareboxError
 from ...storage.spool.writer import SpoolWriter
 from ..hardware import steady_clock
-from ..listening import stop_on_signals
 from .app import Proxy, Rules
+from .client import Client
 from .keys import KeySource
 from .meter import Book
 from .upstream import Upstream
 
 MOST_HEADER_BYTES = 64 * 2**10
 _LOOK_S = 1.0
-_KEEP_ALIVE_S = 75
+_DRAIN_LOOK_S = 0.05
+BACKLOG = 2048
 
 
 def open_spool(folder: Path) -> SpoolWriter:
@@ -40,24 +40,36 @@ def new_book(put: Callable[[object], None], engine_id: str) -> Book:
     return Book(put, engine_id, steady_clock())
 
 
-def build_server(proxy: Proxy, *, max_header_bytes: int = MOST_HEADER_BYTES, drain_s: int = 5) -> uvicorn.Server:
-    """The HTTP server before a proxy; requests that run may go on for `drain_s` seconds after it was told to end."""
-    return uvicorn.Server(
-        uvicorn.Config(
-            proxy,
-            http="h11",  # unlike httptools, it limits the size of headers
-            lifespan="off",
-            log_level="critical",  # an answer that is cut as it came is no news
-            access_log=False,
-            server_header=False,
-            date_header=False,
-            proxy_headers=False,
-            ws="none",
-            timeout_keep_alive=_KEEP_ALIVE_S,
-            h11_max_incomplete_event_size=max_header_bytes,
-            timeout_graceful_shutdown=drain_s,
-        )
-    )
+class Server:
+    """Listens, and lets `proxy` serve; requests that run may go on for `drain_s` seconds after it was told to stop."""
+
+    def __init__(self, proxy: Proxy, *, max_header_bytes: int = MOST_HEADER_BYTES, drain_s: float = 5) -> None:
+        self._proxy, self._max_header_bytes, self._drain_s = proxy, max_header_bytes, drain_s
+        self._clients: set[Client] = set()
+        self._stopping = asyncio.Event()
+
+    def stop(self) -> None:
+        """Take no more requests, and end."""
+        self._stopping.set()
+
+    async def serve(self, sock: socket.socket) -> None:
+        """Serve on `sock` until it is told to stop."""
+        loop = asyncio.get_running_loop()
+        listening = await loop.create_server(self._client, sock=sock, backlog=BACKLOG)
+        await self._stopping.wait()
+        listening.close()
+        until = loop.time() + self._drain_s
+        for client in tuple(self._clients):
+            client.finish_up()
+        while self._clients and loop.time() < until:
+            await asyncio.sleep(_DRAIN_LOOK_S)
+        left = [client for client in self._clients if client.task is not None]
+        for client in tuple(self._clients):
+            client.transport.abort()
+        await asyncio.gather(*(client.task for client in left if client.task is not None), return_exceptions=True)
+
+    def _client(self) -> Client:
+        return Client(self._proxy.serve, self._max_header_bytes, self._clients)
 
 
 def run(
@@ -74,21 +86,19 @@ def run(
     on_warning: Callable[[str], None],
 ) -> None:
     """Serve on `sock` until SIGINT or SIGTERM; what was served is in the spool then."""
-    server = build_server(
-        Proxy(upstream, access, new_book(spool.put, engine_id), rules),
-        max_header_bytes=max_header_bytes,
-        drain_s=drain_s,
-    )
-    stop_on_signals(server)
+    proxy = Proxy(upstream, access, new_book(spool.put, engine_id), rules)
     try:
-        with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
+        with asyncio.Runner() as runner:
+            server = Server(proxy, max_header_bytes=max_header_bytes, drain_s=drain_s)
+            for signum in (signal.SIGINT, signal.SIGTERM):
+                runner.get_loop().add_signal_handler(signum, server.stop)
             runner.run(_serve(server, upstream, access, keys, sock, on_warning))
     finally:
         spool.close()
 
 
 async def _serve(
-    server: uvicorn.Server,
+    server: Server,
     upstream: Upstream,
     access: Access,
     keys: KeySource | None,
@@ -97,7 +107,7 @@ async def _serve(
 ) -> None:
     looking = None if keys is None else asyncio.create_task(_look_for_keys(access, keys, on_warning))
     try:
-        await server.serve(sockets=[sock])
+        await server.serve(sock)
     finally:
         upstream.close()
         if looking is not None:

@@ -14,12 +14,19 @@ LONGEST_EVENT = 16 * 2**20
 _EVENT_END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
 _LINE_END = re.compile(rb"\n")
 _LINES = re.compile(r"\r\n|\n|\r")
-_VALUE = rb'(?:\{(?:[^{}"\\]|"[^"{}\\]*"|\{[^{}]*\})*\}|null)(?=\}\s*$)'
+_OBJECT = rb'\{(?:[^{}"\\]++|"[^"{}\\]*+"|\{[^{}]*+\})*+\}'
+_LAST = rb"(?=\}\s*$)"
 _MEMBERS = {
-    name: (re.compile(rb',\s*"%b"\s*:\s*' % name.encode()), re.compile(rb',"%b":' % name.encode() + _VALUE))
+    name: (
+        re.compile(rb',\s*"%b"\s*:\s*' % name.encode()),
+        re.compile(rb',"%b":(?:%b|null)%b' % (name.encode(), _OBJECT, _LAST)),
+    )
     for name in ("usage", "timings")
 }
 """How a member looks anywhere in an object, and at its end."""
+_CARRIES = rb'"(?:content|text|reasoning_content|reasoning|refusal)":"[^"]|"tool_calls":\[[^\]]'
+carries_output = re.compile(_CARRIES).search
+"""Whether a chunk that `is_midway` carries output: text, a piece of reasoning, or part of a tool's call."""
 _DECODER = json.JSONDecoder()
 DONE = b"[DONE]"
 
@@ -31,6 +38,11 @@ class Splitter:
         self._end = _LINE_END if lines else _EVENT_END
         self._held = bytearray()
         self._looked = 0
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is held."""
+        return not self._held
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         """The events that end in `data`, byte for byte with their ends; what begins after them is held."""
@@ -75,6 +87,21 @@ def parsed(data: bytes) -> Json | None:
     return cast("Json", found) if isinstance(found, dict) else None
 
 
+def is_midway(event: bytes) -> bool:
+    """Whether an event is surely a chunk of choices none of which has ended, told from its bytes: no need to read it.
+
+    A text cannot look like this, because quotes in texts are escaped.
+    """
+    return (
+        event.startswith(b"data: {")
+        and event.endswith(b"}\n\n")
+        and event.find(b"\n") == len(event) - 2
+        and b"\r" not in event
+        and b'"choices":[{' in event
+        and 0 < event.count(b'"finish_reason"') == event.count(b'"finish_reason":null')
+    )
+
+
 class Curtain:
     """Hides from a client what only the proxy asked for, and nothing else: all other bytes stay.
 
@@ -85,6 +112,21 @@ class Curtain:
     def __init__(self, *, final: bool, running: bool, timings: bool) -> None:
         self._final, self._running, self._timings = final, running, timings
         self._is_running = False
+        hidden = [name for name, wanted in ((b"timings", timings), (b"usage", running)) if not wanted]
+        self._hidden = [b'"%b"' % name for name in hidden]
+        value = _OBJECT if final else _OBJECT + b"|null"
+        self._last = re.compile(rb",(?:%b):(?:%b)%b" % (b"|".join(self._hidden) or b"^", value, _LAST))
+
+    def midway(self, event: bytes) -> bytes | None:
+        """An event that `is_midway`, as the client gets it; None: its bytes do not tell, it has to be read."""
+        if found := self._last.search(event):
+            start, end = found.span()
+            event = event[:start] + event[end:]
+            self._is_running = True
+        for name in self._hidden:
+            if name in event:
+                return None
+        return event
 
     def shown(self, event: bytes, body: Json) -> bytes:
         """The event as the client gets it; empty: it is not for the client."""
@@ -96,7 +138,7 @@ class Curtain:
     def _less_usage(self, event: bytes, body: Json) -> bytes:
         if not body.get("choices"):
             return event if self._final or body["usage"] is None else b""
-        self._is_running = self._is_running or not _has_ended(body)
+        self._is_running = self._is_running or (body["usage"] is not None and not _has_ended(body))
         keep = self._final and (body["usage"] is None or not self._is_running)
         return event if keep else _without("usage", event, body)
 

@@ -13,7 +13,7 @@ import h11
 
 from farebox.collector.listening import listen
 from farebox.collector.proxy.app import Proxy, Rules
-from farebox.collector.proxy.server import build_server, new_book
+from farebox.collector.proxy.server import Server, new_book
 from farebox.collector.proxy.upstream import Address, Upstream
 from farebox.engine.server.access import Access
 
@@ -86,7 +86,7 @@ class Proxied:
     port: int
     told: list[dict[str, Any]]
     asked: list[Asking]
-    proxy: Proxy
+    server: Server
 
     @property
     def requests(self) -> list[dict[str, Any]]:
@@ -198,12 +198,13 @@ async def proxying(
     told: list[dict[str, Any]] = []
     upstream = Upstream(Address.parse(f"http://127.0.0.1:{upstream_port}"), silent_s=silent_s, connect_s=2)
     proxy = Proxy(upstream, access or Access(), new_book(told.append, "engine"), Rules(**rules))
-    server = build_server(proxy, max_header_bytes=max_header_bytes, drain_s=1)
+    server = Server(proxy, max_header_bytes=max_header_bytes, drain_s=1)
     with listen("127.0.0.1", 0) as sock:
-        running = asyncio.create_task(server._serve([sock]))  # without its signal handlers, which are the test run's
+        port = sock.getsockname()[1]
+        running = asyncio.create_task(server.serve(sock))
         try:
-            yield Proxied(sock.getsockname()[1], told, [], proxy)
+            yield Proxied(port, told, [], server)
         finally:
-            server.should_exit = True
+            server.stop()
             await running
             upstream.close()
