@@ -14,7 +14,7 @@ from ..roofline.errors import SpecError
 from .configuration import recorded_replica
 from .errors import PlanError
 from .outcome import Outcome
-from .tally import KEPT, Lived, Steps, one_ledger, steps_of
+from .tally import KEPT, Lived, Steps, kept, one_ledger, steps_of
 from .traffic import Recorded, RecordedRun
 from .words import moved_text
 
@@ -66,16 +66,16 @@ def _as_recorded(store: Store, each: RecordedRun, recorded: Recorded) -> Lived:
     start = run.started_ns // MINUTE_NS * MINUTE_NS
     end = -(-run.wall_end_ns // MINUTE_NS) * MINUTE_NS
     ledger = store.read(LEDGER, None, start, max(end, start + MINUTE_NS), run.engine_id)
-    kept = _of_run(store.read(REQUESTS, KEPT, run.started_ns, None, run.engine_id, coded=True), run.run_id)
-    lengths: list[Any] = [kept.column(name).is_valid().to_numpy() for name in ("prompt_tokens", "output_tokens")]
-    kept = arrow.where(kept, lengths[0] & lengths[1])
+    requests = _of_run(store.read(REQUESTS, KEPT, run.started_ns, None, run.engine_id), run.run_id)
+    lengths: list[Any] = [requests.column(name).is_valid().to_numpy() for name in ("prompt_tokens", "output_tokens")]
+    requests = kept(arrow.where(requests, lengths[0] & lengths[1]))
     if window is not None:
-        arrived = arrow.ints(kept, "arrived_ns")
-        kept = arrow.where(kept, (arrived >= window.from_ns) & (arrived < window.to_ns))
+        arrived = arrow.ints(requests, "arrived_ns")
+        requests = arrow.where(requests, (arrived >= window.from_ns) & (arrived < window.to_ns))
     steps = Steps()
     for batch in store.scan(STEPS, _STEP_COLUMNS, run.started_ns, run.wall_end_ns, run.engine_id, coded=True):
         steps = steps.plus(steps_of(run, _of_run(pa.Table.from_batches([batch]), run.run_id)))
-    return Lived(run, one_ledger([_of_this_run(ledger, each, recorded)]), kept, steps)
+    return Lived(run, one_ledger([_of_this_run(ledger, each, recorded)]), requests, steps)
 
 
 def _of_run(rows: pa.Table, run_id: str) -> pa.Table:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from ..collector.bulk import can_jump
 from ..storage.store import open_store
 from .baseline import Baseline, baseline_of
 from .change import ALIASES
@@ -16,6 +17,7 @@ from .scenario import Scenario, change_of, merged_change
 from .slo import Slo
 from .traffic import Recorded
 
+SEATS = "max_num_seqs"
 KNEE_LEAST = 3
 """A curve of fewer points has no knee."""
 
@@ -35,6 +37,10 @@ class Point(NamedTuple):
     preemptions: int
     recomputed_tokens: int
     occupancy: float | None
+    most_riders: int
+    """The most that rode in one step."""
+    same_as: str | None = None
+    """The value whose replay this is, too: neither number of seats was ever reached; null: its own."""
 
     @property
     def cost(self) -> int:
@@ -109,23 +115,62 @@ def sweep(
 
     `on_done` gets the number of replays done. Raises as `under` does for a value that cannot be.
     """
+    shares = _shares_replays(recorded, scenario, key, values)
+    own = _recorded_value(recorded, key) if scenario.is_empty else None
+    replayed = [own, *_in_order([value for value in values if value != own], own)]
+    scenarios = [Scenario(slos=scenario.slos), *(scenario_at(scenario, key, value) for value in replayed[1:] if value)]
+
+    def known(done: dict[int, _Done]) -> list[Point]:
+        return [each.point._replace(value=value) for n, each in done.items() if (value := replayed[n]) is not None]
+
+    def is_spared(number: int, done: dict[int, _Done]) -> bool:
+        return shares and number > 0 and _shared(replayed[number] or "", known(done)) is not None
+
+    done = live_all(recorded, scenarios, _keep, on_done, is_spared)
+    found = {point.value: point for point in known(done)}
+    if shares:
+        found |= {value: point for value in values if value not in found and (point := _shared(value, known(done)))}
+    baseline = done.get(0)
+    points = tuple(found[value] for value in values if value in found)
+    missing = tuple(value for value in values if value not in found)
+    currency = next((each.currency for each in done.values()), None)
+    return Sweep(key, None if baseline is None else baseline.baseline, points, missing, currency)
+
+
+def _shares_replays(recorded: Recorded, scenario: Scenario, key: str, values: Sequence[str]) -> bool:
+    """Whether values that are never reached come to the same: numbers of seats of engines which everybody on board
+    rides in every step of. Raises as `under` does for a value that cannot be.
+    """
+    found = key == SEATS and not scenario.endpoints and not scenario.targeted
     for value in values:
         at = scenario_at(scenario, key, value)
         at.check(recorded)
         for run in recorded.runs:
-            at.change.apply(run.config)
-    own = _recorded_value(recorded, scenario, key, values)
-    asked = [value for value in values if value != own]
-    scenarios = [Scenario(slos=scenario.slos), *(scenario_at(scenario, key, value) for value in asked)]
-    done = live_all(recorded, scenarios, _keep, on_done)
-    baseline = done.get(0)
-    found = {value: done[number].point for number, value in enumerate(asked, start=1) if number in done}
-    if own is not None and baseline is not None:
-        found[own] = baseline.point
-    points = tuple(found[value]._replace(value=value) for value in values if value in found)
-    missing = tuple(value for value in values if value not in found)
-    currency = next((each.currency for each in done.values()), None)
-    return Sweep(key, None if baseline is None else baseline.baseline, points, missing, currency)
+            found &= can_jump(at.change.apply(run.config))
+    return found
+
+
+def _shared(value: str, points: Iterable[Point]) -> Point | None:
+    """The point of a number of seats, told by that of another where neither was ever reached; None: none tells it."""
+    seats = int(value)
+    for point in points:
+        own = int(point.value)
+        if point.most_riders < min(own, seats):
+            occupancy = None if point.occupancy is None else point.occupancy * own / seats
+            return point._replace(value=value, same_as=point.value, occupancy=occupancy)
+    return None
+
+
+def _in_order(values: Sequence[str], own: str | None) -> list[str]:
+    """Of numbers first the largest, which may tell others, unless `own` does; then those that take longest, the
+    smallest.
+    """
+    if not values or not all(value.isdigit() for value in values):
+        return list(values)
+    rising = sorted(values, key=int)
+    if own is not None and own.isdigit() and int(own) > int(rising[-1]):
+        return rising
+    return [rising[-1], *rising[:-1]]
 
 
 class _Done(NamedTuple):
@@ -134,12 +179,10 @@ class _Done(NamedTuple):
     currency: str | None
 
 
-def _recorded_value(recorded: Recorded, scenario: Scenario, key: str, values: Sequence[str]) -> str | None:
-    """The value that all engines were recorded with, where nothing else changes: its replay is the baseline's."""
-    if not scenario.is_empty:
-        return None
-    had = {str(getattr(run.config, ALIASES.get(key, key), None)) for run in recorded.runs}
-    return next((value for value in values if had == {value}), None)
+def _recorded_value(recorded: Recorded, key: str) -> str | None:
+    """The value that all engines were recorded with; None: they differ, or nobody recorded it."""
+    had = {getattr(run.config, ALIASES.get(key, key), None) for run in recorded.runs}
+    return None if len(had) != 1 or None in had else str(had.pop())
 
 
 def _keep(recorded: Recorded, scenario: Scenario, outcome: Outcome) -> _Done:
@@ -168,4 +211,5 @@ def _point_of(outcome: Outcome, slos: Sequence[Slo]) -> Point:
         steps.preemptions,
         steps.recomputed_tokens,
         outcome.usage.occupancy,
+        steps.most_riders,
     )

@@ -44,7 +44,10 @@ def baseline_text(sweep: Sweep) -> str:
 
 def mark(sweep: Sweep, at: int) -> str:
     """What is remarkable about a point."""
+    point = sweep.points[at]
+    same = f"not limiting: never more than {point.most_riders:,} riders, as with {point.same_as}"
     marks = [
+        same if point.same_as is not None else "",
         "knee: more saves little" if at == sweep.knee else "",
         "cheapest" if at == sweep.cheapest else "",
         "dearer again: preempted work is done twice" if at == sweep.rises else "",

@@ -17,9 +17,11 @@ KEPT = (
 )  # fmt: skip
 """What is kept of a request."""
 _CODED = pa.dictionary(pa.int32(), pa.string())
-_SCHEMA: pa.Schema = pa.schema(
+_NAMED: pa.Schema = pa.schema(
     [(name, _CODED if REQUESTS.schema.field(name).type == pa.string() else pa.int64()) for name in KEPT]
 )
+_SCHEMA = _NAMED.set(KEPT.index("request_id"), REQUESTS.schema.field("request_id"))
+"""Names are coded; ids, which never come twice, are not."""
 
 
 class Steps(NamedTuple):
@@ -39,11 +41,13 @@ class Steps(NamedTuple):
     """What the GPUs' datasheets allow in that time; 0 where there is none."""
     bytes: float = 0.0
     most_bytes: float = 0.0
+    most_riders: int = 0
+    """The most that rode in one step."""
 
     def plus(self, other: Steps) -> Steps:
         """Both added up."""
         sums: Any = (mine + its for mine, its in zip(self, other, strict=True))
-        return Steps._make(sums)
+        return Steps._make(sums)._replace(most_riders=max(self.most_riders, other.most_riders))
 
 
 class Lived(NamedTuple):
@@ -80,7 +84,7 @@ class Tally:
         """Add a batch up."""
         self._run, self._told = batch.run, batch.progress
         self._ledger.append(batch.ledger)
-        self._requests.append(batch.requests.select(KEPT))
+        self._requests.append(kept(batch.requests))
         self._steps = self._steps.plus(steps_of(batch.run, batch.steps))
 
     append_archive = append
@@ -131,6 +135,7 @@ def steps_of(run: Run, steps: pa.Table) -> Steps:
         most_flops=most_flops * seconds,
         bytes=moved,
         most_bytes=most_bytes * seconds,
+        most_riders=int(running.max(initial=0)),
     )
 
 
@@ -164,7 +169,10 @@ def one_ledger(parts: list[pa.Table]) -> pa.Table:
     return arrow.total_by(whole, LEDGER.key).cast(LEDGER.schema)
 
 
+def kept(requests: pa.Table) -> pa.Table:
+    """What is kept of requests, whoever tells them."""
+    return requests.select(KEPT).cast(_SCHEMA)
+
+
 def _requests(parts: list[pa.Table]) -> pa.Table:
-    if not parts:
-        return _SCHEMA.empty_table()
-    return pa.concat_tables([part.cast(_SCHEMA) for part in parts]).unify_dictionaries()
+    return pa.concat_tables(parts).unify_dictionaries() if parts else _SCHEMA.empty_table()

@@ -2,47 +2,28 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from statistics import median_low
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+import pyarrow as pa
+
+from ..costing import arrow
+from ..costing.segments import Bools
 from ..engine.arrival import Arrival
 from ..engine.config import EngineConfig
 from ..events import CAPACITIES, REQUESTS, STEPS, Rate, Run
+from .arrivals import COLUMNS, arrivals_of
 from .configuration import configuration_of
 from .errors import PlanError
 
 if TYPE_CHECKING:
     from ..costing.periods import Period
     from ..storage.store import Store
-
-CUT_SHORT = ("abort", "error", "rejected")
-"""Ends that hide how long an answer would have been."""
-_NUMBER = re.compile(r"(.*?)(\d*)", re.DOTALL)
-
-
-class Row(NamedTuple):
-    """What is read of a request; see `Request`."""
-
-    request_id: str
-    engine_id: str
-    run_id: str
-    tenant_id: str
-    tier: Any
-    arrived_ns: int
-    scheduled_ns: int | None
-    finished_ns: int
-    prompt_tokens: int
-    """Requests that tell no lengths are not read: nobody can replay them."""
-    output_tokens: int
-    max_tokens: int | None
-    finish_reason: str
-    prefix_ids: list[int] | None
 
 
 class RecordedRun(NamedTuple):
@@ -106,15 +87,15 @@ def read_recorded(store: Store, window: Period | None = None) -> Recorded:
     A run that the window cuts is up within it only. Raises PlanError when there is nothing to replay.
     """
     runs = [run for run in (_within(run, window) for run in store.runs()) if run is not None]
-    unknown: list[str] = []
-    asked = _by_run(store, window, unknown)
+    asked, unknown = _by_run(store, window)
     ends = _last_ends(store, runs)
-    found = [_recorded_run(store, run, asked.get((run.engine_id, run.run_id), []), ends) for run in runs]
+    nothing = REQUESTS.schema.empty_table()
+    found = [_recorded_run(store, run, asked.get((run.engine_id, run.run_id), nothing), ends) for run in runs]
     if not any(each.arrivals for each in found):
         when = "" if window is None else f" between {window.name.replace('/', ' and ')}"
         raise PlanError(f"{store.path} holds no finished requests{when}: there is no traffic to replay")
     has_capacities = bool(store.settings(CAPACITIES))
-    return Recorded(store.path, window, tuple(found), tuple(store.rates()), has_capacities, len(unknown))
+    return Recorded(store.path, window, tuple(found), tuple(store.rates()), has_capacities, unknown)
 
 
 def _within(run: Run, window: Period | None) -> Run | None:
@@ -128,9 +109,9 @@ def _within(run: Run, window: Period | None) -> Run | None:
     return run._replace(started_ns=start, load_ns=min(loaded, end - start), heartbeat_ns=end, ended_ns=end)
 
 
-def _recorded_run(store: Store, run: Run, rows: list[Row], ends: dict[tuple[str, str], int]) -> RecordedRun:
+def _recorded_run(store: Store, run: Run, rows: pa.Table, ends: dict[tuple[str, str], int]) -> RecordedRun:
     config = configuration_of(run)
-    arrivals = _arrivals(rows, config)
+    arrivals = arrivals_of(rows, config)
     if config.async_scheduling and any(arrival.abort_ns is not None for arrival in arrivals):
         arrivals = _noticed_earlier(store, run, arrivals)
     return RecordedRun(run, config, arrivals, _stays_up(run, arrivals, ends))
@@ -138,8 +119,11 @@ def _recorded_run(store: Store, run: Run, rows: list[Row], ends: dict[tuple[str,
 
 def _noticed_earlier(store: Store, run: Run, arrivals: tuple[Arrival, ...]) -> tuple[Arrival, ...]:
     """Arrivals of an asynchronous engine, which lets who hung up go at the end of the step that was then on its way."""
-    steps: Any = store.read(STEPS, ("run_id", "started_ns", "duration_ns"), run.started_ns, None, run.engine_id)
-    begun = {row["started_ns"] + row["duration_ns"]: row["started_ns"] for row in steps.to_pylist()}
+    steps = store.read(STEPS, ("started_ns", "duration_ns"), run.started_ns, None, run.engine_id)
+    started, aborts = arrow.ints(steps, "started_ns"), [each.abort_ns for each in arrivals]
+    ended = started + arrow.ints(steps, "duration_ns")
+    noticed = np.isin(ended, [at_ns for at_ns in aborts if at_ns is not None])
+    begun = dict(zip(ended[noticed].tolist(), started[noticed].tolist(), strict=True))
     return tuple(
         arrival
         if arrival.abort_ns is None
@@ -167,61 +151,28 @@ def _last_ends(store: Store, runs: Iterable[Run]) -> dict[tuple[str, str], int]:
     return ends
 
 
-def _by_run(store: Store, window: Period | None, unknown: list[str]) -> dict[tuple[str, str], list[Row]]:
-    rows: defaultdict[tuple[str, str], list[Row]] = defaultdict(list)
-    start = None if window is None else window.from_ns
-    for batch in store.scan(REQUESTS, Row._fields, start):
-        columns: list[Any] = [batch.column(name).to_pylist() for name in Row._fields]
-        for row in map(Row._make, zip(*columns, strict=True)):
-            lengths: Any = (row.prompt_tokens, row.output_tokens)
-            if None in lengths:
-                unknown.append(row.request_id)
-            elif window is None or window.from_ns <= row.arrived_ns < window.to_ns:
-                rows[row.engine_id, row.run_id].append(row)
-    return rows
+def _by_run(store: Store, window: Period | None) -> tuple[dict[tuple[str, str], pa.Table], int]:
+    """The requests of each engine's runs that tell their lengths, and how many do not: nobody can replay them."""
+    requests = store.read(REQUESTS, COLUMNS, None if window is None else window.from_ns)
+    if window is not None:
+        arrived = arrow.ints(requests, "arrived_ns")
+        requests = arrow.where(requests, (arrived >= window.from_ns) & (arrived < window.to_ns))
+    told = _tells(requests, "prompt_tokens") & _tells(requests, "output_tokens")
+    requests = arrow.where(requests, told)
+    engine, engines = arrow.coded(requests, "engine_id")
+    run, runs = arrow.coded(requests, "run_id")
+    place = engine * len(runs) + run
+    places: list[int] = np.unique(place).tolist()
+    found = {
+        (engines[each // len(runs)], runs[each % len(runs)]): arrow.pick(requests, np.flatnonzero(place == each))
+        for each in places
+    }
+    return found, int((~told).sum())
 
 
-def _arrivals(rows: list[Row], config: EngineConfig) -> tuple[Arrival, ...]:
-    usual = _usual_lengths(rows)
-    rows.sort(key=_order)
-    return tuple(_arrival(row, usual.get(row.tenant_id, 1), config) for row in rows)
-
-
-def _order(row: Row) -> tuple[Any, ...]:
-    """Order of arrival; of those that came at once, who got on first, else as they are numbered."""
-    text, number = _NUMBER.fullmatch(row.request_id).groups()  # pyright: ignore[reportOptionalMemberAccess] -- any text
-    scheduled = row.scheduled_ns
-    return row.arrived_ns, row.finished_ns if scheduled is None else scheduled, text, int(number or 0)
-
-
-def _usual_lengths(rows: Iterable[Row]) -> dict[str, int]:
-    """The median answer of each tenant that was not cut short, in tokens."""
-    lengths: defaultdict[str, list[int]] = defaultdict(list)
-    for row in rows:
-        if row.finish_reason not in CUT_SHORT:
-            lengths[row.tenant_id].append(row.output_tokens)
-    return {tenant: median_low(known) for tenant, known in lengths.items()}
-
-
-def _arrival(row: Row, usual: int, config: EngineConfig) -> Arrival:
-    """A request as it arrived. An answer that was cut short had at least one token to go, or as many as usual."""
-    reason, output, limit = row.finish_reason, row.output_tokens, row.max_tokens
-    room = config.usable_blocks * config.block_size - row.prompt_tokens
-    if reason == "rejected":
-        output = max(usual, room + 1) if room >= 0 else usual
-    elif reason in CUT_SHORT:
-        output = max(output + 1, min(usual, room))
-    return Arrival(
-        request_id=row.request_id,
-        tenant_id=row.tenant_id,
-        tier=row.tier,
-        arrived_ns=row.arrived_ns,
-        prompt_tokens=row.prompt_tokens,
-        output_tokens=output,
-        max_tokens=limit if reason != "rejected" or limit is None else max(limit, output),
-        prefix_ids=None if row.prefix_ids is None else tuple(row.prefix_ids),
-        abort_ns=row.finished_ns if reason in ("abort", "error") else None,
-    )
+def _tells(requests: pa.Table, name: str) -> Bools:
+    column: Any = requests.column(name)
+    return column.is_valid().to_numpy()
 
 
 def groups_of(runs: Iterable[RecordedRun]) -> dict[str, list[RecordedRun]]:

@@ -14,14 +14,14 @@ from farebox.planning.live import under
 from farebox.planning.outcome import Waits
 from farebox.planning.pool import live_all
 from farebox.planning.scenario import Scenario, parse_scenario
-from farebox.planning.sweep import Point, Sweep, parse_sweep
+from farebox.planning.sweep import Point, Sweep, _keep, parse_sweep, sweep
 from farebox.planning.sweep_text import mark, sweep_html
 
 
 def curve(*costs, preempted=()):
     waits = Waits(1, 0, None, None, None)
     points = [
-        Point(str(at), cost, cost, cost, cost, waits, 7 if at in preempted else 0, 0, None)
+        Point(str(at), cost, cost, cost, cost, waits, 7 if at in preempted else 0, 0, None, at)
         for at, cost in enumerate(costs)
     ]
     return Sweep("max_num_seqs", None, tuple(points), (), "USD")
@@ -48,6 +48,31 @@ def test_a_sweep_says_what_whatif_says(small, farebox):
         outcome = under(recorded, parse_scenario([f"max_num_seqs={point['value']}"]))
         assert (point["busy_micro"], point["total_micro"]) == (outcome.busy_micro, outcome.total_micro)
         assert point["waits"]["ttft"]["p99_ns"] == outcome.waits().ttft.p99_ns
+
+
+def test_numbers_of_seats_that_nobody_reaches_share_a_replay_and_each_says_what_its_own_would(small, monkeypatch):
+    recorded, replays = recorded_in(small), []
+
+    def counted(*work):
+        replays.append(work[1])
+        return under(*work)
+
+    monkeypatch.setattr(pool, "under", counted)
+    found = sweep(recorded, Scenario(), "max_num_seqs", ("2", "100", "4", "150", "200"), lambda _: None)
+    assert [point.same_as for point in found.points] == [None, "200", None, "200", None]
+    assert len(replays) == 2  # besides the recorded 4: 200, which tells 100 and 150, and 2
+    assert "not limiting: never more than" in mark(found, 1)
+    for point in found.points:
+        outcome = under(recorded, parse_scenario([f"max_num_seqs={point.value}"]))
+        own = _keep(recorded, parse_scenario([f"max_num_seqs={point.value}"]), outcome).point
+        assert point._replace(occupancy=None, same_as=None, value="") == own._replace(occupancy=None)
+        assert point.occupancy == pytest.approx(own.occupancy)
+
+
+def test_a_number_of_seats_that_was_reached_tells_nothing_of_others(small):
+    found = sweep(recorded_in(small), Scenario(), "max_num_seqs", ("2", "3", "4"), lambda _: None)
+    assert [point.same_as for point in found.points] == [None] * 3
+    assert [point.most_riders for point in found.points] == [2, 3, 4]
 
 
 def test_an_interruption_keeps_what_is_done(small):
