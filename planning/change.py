@@ -49,11 +49,7 @@ class Change:
         scaling = {key: section.value(key) for key in SCALING if key in section}
         if "replicas" in scaling and section.whole("replicas") < 1:
             section.fail("replicas", "it must be at least 1")
-        price = section.text("price", "") or None
-        if price is not None:
-            with section.reading("price"):
-                price = _price(price)
-        return cls(tuple(sorted(found.items())), tuple(scaling.items()), price)
+        return cls(tuple(sorted(found.items())), tuple(scaling.items()), section.price())
 
     @property
     def is_empty(self) -> bool:
@@ -113,9 +109,9 @@ def _value(section: Section, key: str) -> Any:
     if key in TEXTS:
         return section.text(key)
     if key in NUMBERS:
-        return section.whole(key)
+        return section.count(key)
     if key == "fast_cap":
-        return None if section.value(key) == OFF else section.whole(key)
+        return None if section.value(key) == OFF else section.count(key)
     return section.flag(key)
 
 
@@ -151,16 +147,6 @@ def _keys(message: str) -> str:
     ):
         message = message.replace(flag, key)
     return message
-
-
-def _price(text: str) -> Decimal:
-    try:
-        price = Decimal(text)
-    except ArithmeticError:
-        price = Decimal("NaN")
-    if not price.is_finite() or price < 0:
-        raise ValueError(f'"{text}" is not a price of a GPU-hour; write it as 4.29')
-    return price
 
 
 def typed(key: str, text: str) -> Any:

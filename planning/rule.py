@@ -77,7 +77,7 @@ def _condition(part: str, where: str) -> dict[str, Any]:
         if part.startswith(f"prompt_tokens{sign}"):
             return {"prompt_tokens": part.removeprefix("prompt_tokens")}
     key, equals, value = (piece.strip() for piece in part.partition("="))
-    if not equals or key not in ("tenant", "tier", "prompt_tokens"):
+    if not equals or not value or key not in ("tenant", "tier", "prompt_tokens"):
         raise PlanError(f'{where}: "{part}" is no condition; write tenant=, tier=, prompt_tokens< or *, as {EXAMPLES}')
     return {"of_tier" if key == "tier" else key: value}
 

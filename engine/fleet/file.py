@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tomllib
 from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any, cast
 
@@ -63,7 +62,7 @@ def read_endpoint(section: Section, tz: str) -> Endpoint:
     if hours is None and min_replicas:
         section.fail("min_replicas", "without hours all replicas are always up")
     from_ns, until_ns = (_instant(section, key, tz) for key in ("from", "until"))
-    price, currency = _price(section), section.text("currency", "USD")
+    price, currency = section.price(), section.text("currency", "USD")
     if len(currency) != 3 or not currency.isascii() or not currency.isupper():
         section.fail("currency", f'"{currency}" is not a currency; write its ISO 4217 code, as USD or EUR')
     load_seconds = section.seconds("load_seconds", _MOST_LOAD_S)
@@ -97,7 +96,7 @@ def _replica(section: Section) -> Replica:
 
 
 def _engine(section: Section, name: str, replica: Replica) -> EngineConfig:
-    options: dict[str, Any] = {key: section.whole(key) for key in _LIMITS if key in section}
+    options: dict[str, Any] = {key: section.count(key) for key in _LIMITS if key in section}
     options |= {key: section.text(key) for key in ("mode", "scheduling_policy") if key in section}
     if "enable_prefix_caching" in section:
         options["enable_prefix_caching"] = section.flag("enable_prefix_caching")
@@ -124,20 +123,6 @@ def _instant(section: Section, key: str, tz: str) -> int | None:
     if not isinstance(value, datetime) or value.tzinfo is None:
         section.fail(key, "write a date as 2026-02-01 or an instant as 2026-02-01T08:00:00Z, without quotes")
     return (value - _EPOCH) // timedelta(microseconds=1) * 1000
-
-
-def _price(section: Section) -> Decimal | None:
-    """Text only: a TOML number would be a binary fraction."""
-    text = section.text("price", "")
-    if not text:
-        return None
-    try:
-        price = Decimal(text)
-    except InvalidOperation:
-        price = Decimal("NaN")
-    if not price.is_finite() or price < 0:
-        section.fail("price", f'"{text}" is not a price of a GPU-hour; write it as "4.29"')
-    return price
 
 
 def _route(section: Section) -> Route:

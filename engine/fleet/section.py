@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
+from decimal import Decimal, InvalidOperation
 from difflib import get_close_matches
 from typing import Any, NoReturn, cast
 
 from .errors import FleetError
 
 _NS_PER_S = 10**9
+MOST_COUNT = 2**31
+MOST_PRICE = 10**9
 
 
 class Section:
@@ -42,6 +45,29 @@ class Section:
         if isinstance(value, bool) or not isinstance(value, int):
             self.fail(key, f"{value!r} is not a whole number")
         return value
+
+    def count(self, key: str) -> int:
+        """A whole number that a flag of `farebox run` would take for it; the key must be there."""
+        value = self.whole(key)
+        if value > MOST_COUNT:
+            self.fail(key, f"{value} is more than {MOST_COUNT:,}")
+        return value
+
+    def price(self) -> Decimal | None:
+        """The key `price`, what a GPU-hour costs; None when it is not given.
+
+        Text only: a TOML number would be a binary fraction.
+        """
+        text = self.text("price", "")
+        if not text:
+            return None
+        try:
+            price = Decimal(text)
+        except InvalidOperation:
+            price = Decimal("NaN")
+        if not price.is_finite() or not 0 <= price <= MOST_PRICE:
+            self.fail("price", f'"{text}" is not a price of a GPU-hour; write it as "4.29"')
+        return price
 
     def flag(self, key: str) -> bool:
         """True or false; the key must be there."""

@@ -139,6 +139,8 @@ NONSENSE = {
     "mode=fast": "not one of",
     "other:tp=2": 'no recorded endpoint "other"',
     "price=cheap": "not a price",
+    "price=1e400": "not a price",
+    "max_num_seqs=99999999999999999999": "is more than",
     "gpu": "KEY=VALUE",
 }
 
@@ -154,6 +156,7 @@ ROUTES = {
     "prompt_tokens<2:tier=batch": "takes no request",
     "tenant=chat:tier=gold": "not one of",
     "chat": "CONDITION:ACTION",
+    "tenant=:tier=batch": "no condition",
     "*:shorten_prompts=1": "share above 0 and below 1",
 }
 
