@@ -43,6 +43,8 @@ def saved_text(row: Advice) -> str:
     freed = f"frees {hours_text(row.freed_gpu_ns)} busy GPU·h"
     if row.saved_micro is None or row.currency is None:
         return f"{freed} a month (no rate)"
+    if not row.saved_micro:
+        return f"leaves the invoice as it is, {freed} a month"
     figures = Figures.for_total(row.currency, row.saved_micro)
     return f"saves {figures.text(row.saved_micro)} {row.currency} a month, {freed}"
 

@@ -20,13 +20,15 @@ from .pool import live_all
 from .scenario import Scenario, parse_scenario
 from .slo import Slo
 from .traffic import Recorded, groups_of
-from .words import wait_text
+from .words import moved_text, wait_text
 
 if TYPE_CHECKING:
     from ..storage.store import Store
 
 WORTH, WORTH_FREED = 0.01, 0.05
 """Advice saves this part of the invoice, or frees this part of the busy time without making the invoice dearer."""
+CLOSE, NEAR = 0.05, 0.35
+"""So far may a replay as it was be from the recorded cost for its changes to be trusted, and to be trusted at all."""
 
 
 class Tried(NamedTuple):
@@ -187,15 +189,23 @@ class _Judge(NamedTuple):
         return found
 
     def _confidence(self, candidate: Candidate) -> str:
-        errors = "the replay as it was has errors, see its first line"
-        replay = "the replay as it was is exact" if self.baseline.is_exact else errors
+        replay, is_close, is_near = self._replay()
         steps = self.baseline.certainty or "calibrated here"
         told = {
-            "scheduling": f"high: the same engines and step times; {replay}",
-            "hardware": f"medium: step times of other hardware are predicted, {steps}",
+            "scheduling": f"{'high' if is_close else 'medium'}: the same engines and step times; {replay}",
+            "hardware": f"medium: step times of other hardware are predicted, {steps}; {replay}",
             "answers": f"low until answers are judged: they become others or shorter; {replay}",
         }
-        return told[candidate.rests_on]
+        return told[candidate.rests_on] if is_near else f"low: {replay}"
+
+    def _replay(self) -> tuple[str, bool, bool]:
+        """How far the replay as it was is from the recorded cost, and whether that is close to it, or near at least."""
+        if self.baseline.is_exact:
+            return "the replay as it was is exact", True, True
+        error = self.baseline.errors.get("cost")
+        if error is None:
+            return "what the replay as it was should cost is not recorded", False, False
+        return f"the replay as it was costs {moved_text(error)}", abs(error) <= CLOSE, abs(error) <= NEAR
 
 
 def _effect(before: Mapping[str, Waits], after: Mapping[str, Waits]) -> str:

@@ -11,6 +11,7 @@ from ..costing import arrow
 from ..events import LEDGER, MINUTE_NS, REQUESTS, STEPS
 from ..roofline.constants import UNCALIBRATED
 from ..roofline.errors import SpecError
+from .asked import arrived_in, in_window, with_lengths
 from .configuration import recorded_replica
 from .errors import PlanError
 from .outcome import Outcome
@@ -62,16 +63,15 @@ def baseline_of(store: Store, recorded: Recorded, replayed: Outcome) -> Baseline
 
 def _as_recorded(store: Store, each: RecordedRun, recorded: Recorded) -> Lived:
     """A run as the store has it."""
-    run, window = each.run, recorded.window
+    run = each.run
     start = run.started_ns // MINUTE_NS * MINUTE_NS
     end = -(-run.wall_end_ns // MINUTE_NS) * MINUTE_NS
     ledger = store.read(LEDGER, None, start, max(end, start + MINUTE_NS), run.engine_id)
-    requests = _of_run(store.read(REQUESTS, KEPT, run.started_ns, None, run.engine_id), run.run_id)
-    lengths: list[Any] = [requests.column(name).is_valid().to_numpy() for name in ("prompt_tokens", "output_tokens")]
-    requests = kept(arrow.where(requests, lengths[0] & lengths[1]))
-    if window is not None:
-        arrived = arrow.ints(requests, "arrived_ns")
-        requests = arrow.where(requests, (arrived >= window.from_ns) & (arrived < window.to_ns))
+    requests = store.read(REQUESTS, KEPT, run.started_ns, None, run.engine_id)
+    requests = arrow.where(requests, arrow.is_one_of(requests, "run_id", each.told_by))
+    requests = kept(with_lengths(in_window(requests, recorded.window)))
+    if run.run_id not in each.told_by:
+        requests = arrived_in(requests, run.started_ns, run.wall_end_ns)
     steps = Steps()
     for batch in store.scan(STEPS, _STEP_COLUMNS, run.started_ns, run.wall_end_ns, run.engine_id, coded=True):
         steps = steps.plus(steps_of(run, _of_run(pa.Table.from_batches([batch]), run.run_id)))

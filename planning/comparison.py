@@ -98,6 +98,10 @@ class Comparison:
             )
         if self.recorded.unknown:
             found.append(f"{self.recorded.unknown:,} requests do not tell their lengths and are left out")
+        if self.recorded.unserved:
+            found.append(
+                f"{self.recorded.unserved:,} requests are left out: no engine is recorded that was up and served them"
+            )
         if self.recorded.has_capacities:
             found.append("declared GPUs that no engine runs on cost the same on both sides and are left out")
         return [*found, *self.problems()]

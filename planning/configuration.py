@@ -26,7 +26,7 @@ def configuration_of(run: Run) -> EngineConfig:
     step_model, blocks, block_bytes = run.step_model, run.kv_blocks, run.block_bytes
     tokens = run.max_num_batched_tokens or DEFAULT_TOKENS
     if step_model is None or blocks is None or block_bytes is None:
-        replica = replica_of(run.gpu_type, run.model, run.weights, run.gpus)
+        replica = _predicted(run)
         blocks = blocks or replica.kv_blocks(BLOCK_SIZE, tokens)
         block_bytes = block_bytes or replica.block_bytes(BLOCK_SIZE)
         step_model = step_model or replica.step_model().to_json()
@@ -48,6 +48,16 @@ def configuration_of(run: Run) -> EngineConfig:
         gpu_uuids=run.gpu_uuids,
         **told,
     )
+
+
+def _predicted(run: Run) -> Replica:
+    try:
+        return replica_of(run.gpu_type, run.model, run.weights, run.gpus)
+    except PlanError as error:
+        told = (
+            f"engine {run.engine_id} cannot be replayed: its step times are not recorded, and nobody can predict them"
+        )
+        raise PlanError(f"{told}: {error}") from error
 
 
 def _mode(run: Run) -> Any:

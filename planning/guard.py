@@ -30,9 +30,16 @@ def broken(before: Mapping[str, Waits], after: Mapping[str, Waits], slos: Sequen
         slo = slo_of(slos, tenant)
         for name, limit in _limits(then, slo, bool(slos)).items():
             had, has = _p99(getattr(then, name)), _p99(getattr(now, name))
-            if limit is not None and has is not None and has > max(limit, had or 0):
-                return f"p99 {name.upper()} of {tenant} would be {wait_text(has)}, and {wait_text(limit)} is the most"
+            most = max(limit or 0, had or 0)
+            if limit is not None and has is not None and has > most:
+                return f"p99 {name.upper()} of {tenant} would be {_apart(has, most)}, and {wait_text(most)} is the most"
     return None
+
+
+def _apart(ns: int, most: int) -> str:
+    """A wait beyond the most that is allowed, told so that it does not read like it."""
+    text = wait_text(ns)
+    return text if text != wait_text(most) else f"just above {text}"
 
 
 def _limits(then: Waits, slo: Slo | None, has_promises: bool) -> dict[str, int | None]:

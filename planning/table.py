@@ -56,13 +56,21 @@ def headline(comparison: Comparison) -> str:
         used = change_text(before.steps.busy_gpu_ns, after.steps.busy_gpu_ns)
         up = change_text(before.usage.wall_gpu_ns, after.usage.wall_gpu_ns)
         return f"GPU time up {up}, in steps {used}"
-    month = figures.text(comparison.monthly(saved))
+    moves = _in_a_month(comparison.monthly(saved), figures.currency or "")
     return (
         f"invoice {figures.text(before.total_micro or 0)} → {figures.text(after.total_micro or 0)} {figures.unit}"
-        f" ({change_text(before.total_micro, after.total_micro)}; saves {month} in a month of 730 h),"
+        f" ({change_text(before.total_micro, after.total_micro)}; {moves} in a month of 730 h),"
         f" of it busy {figures.text(before.busy_micro or 0)} → {figures.text(after.busy_micro or 0)}"
         f" ({change_text(before.busy_micro, after.busy_micro)})"
     )
+
+
+def _in_a_month(saved: int, currency: str) -> str:
+    """What a month's invoice does, `saved` in micro-units."""
+    if not saved:
+        return "nothing saved"
+    amount = Figures.for_total(currency, abs(saved)).text(abs(saved))
+    return f"saves {amount}" if saved > 0 else f"costs {amount} more"
 
 
 def identities(comparison: Comparison) -> list[str]:

@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 
 from ..costing import arrow
-from ..costing.segments import Bools
 from ..engine.arrival import Arrival
 from ..engine.config import EngineConfig
 from ..events import CAPACITIES, REQUESTS, STEPS, Rate, Run
-from .arrivals import COLUMNS, arrivals_of
+from .arrivals import arrivals_of
+from .asked import read_asked
 from .configuration import configuration_of
 from .errors import PlanError
 
@@ -34,6 +34,8 @@ class RecordedRun(NamedTuple):
     arrivals: tuple[Arrival, ...]
     stays_up: bool
     """Whether it was up beyond its last step; else it ends with its work, as the run of a trace does."""
+    told_by: tuple[str, ...]
+    """The runs under which its requests are recorded: itself, or those of who stood in front of it."""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -59,6 +61,8 @@ class Recorded:
     """Whether GPUs are declared: their time without a run is no engine's, and no plan changes it."""
     unknown: int = 0
     """Requests left out because they do not tell their lengths."""
+    unserved: int = 0
+    """Requests left out because no engine of the store is known to have served them: they were only metered outside."""
 
     @cached_property
     def arrivals(self) -> tuple[Arrival, ...]:
@@ -87,15 +91,32 @@ def read_recorded(store: Store, window: Period | None = None) -> Recorded:
     A run that the window cuts is up within it only. Raises PlanError when there is nothing to replay.
     """
     runs = [run for run in (_within(run, window) for run in store.runs()) if run is not None]
-    asked, unknown = _by_run(store, window)
-    ends = _last_ends(store, runs)
-    nothing = REQUESTS.schema.empty_table()
-    found = [_recorded_run(store, run, asked.get((run.engine_id, run.run_id), nothing), ends) for run in runs]
+    asked = read_asked(store, window, runs)
+    engines = [run for run in runs if run.gpus]
+    ends, nothing = _last_ends(store, engines), REQUESTS.schema.empty_table()
+    found = [_recorded_run(store, run, asked.served.get((run.engine_id, run.run_id), nothing), ends) for run in engines]
     if not any(each.arrivals for each in found):
-        when = "" if window is None else f" between {window.name.replace('/', ' and ')}"
-        raise PlanError(f"{store.path} holds no finished requests{when}: there is no traffic to replay")
+        raise PlanError(_nothing(store, window, asked.unserved))
     has_capacities = bool(store.settings(CAPACITIES))
-    return Recorded(store.path, window, tuple(found), tuple(store.rates()), has_capacities, unknown)
+    return Recorded(
+        store.path, window, tuple(found), tuple(store.rates()), has_capacities, asked.unknown, asked.unserved
+    )
+
+
+def _nothing(store: Store, window: Period | None, unserved: int) -> str:
+    """Why there is nothing to replay."""
+    when = "" if window is None else f" between {window.name.replace('/', ' and ')}"
+    if unserved:
+        return (
+            f"{store.path} knows {unserved:,} requests{when}, and no engine that served them: on what is not "
+            "recorded, so there is nothing to replay them on; collect the engine, too, under the same name"
+        )
+    if any(run.gpus for run in store.runs()) and store.extent(STEPS) is not None:
+        return (
+            f"{store.path} has steps{when}, and no requests: the metrics page of an engine does not tell who asked for "
+            "how much, so there is no traffic to replay; put farebox proxy in front, or the vLLM plugin inside"
+        )
+    return f"{store.path} holds no finished requests{when}: there is no traffic to replay"
 
 
 def _within(run: Run, window: Period | None) -> Run | None:
@@ -114,7 +135,8 @@ def _recorded_run(store: Store, run: Run, rows: pa.Table, ends: dict[tuple[str, 
     arrivals = arrivals_of(rows, config)
     if config.async_scheduling and any(arrival.abort_ns is not None for arrival in arrivals):
         arrivals = _noticed_earlier(store, run, arrivals)
-    return RecordedRun(run, config, arrivals, _stays_up(run, arrivals, ends))
+    told_by = tuple(arrow.coded(rows, "run_id")[1])
+    return RecordedRun(run, config, arrivals, _stays_up(run, arrivals, ends), told_by)
 
 
 def _noticed_earlier(store: Store, run: Run, arrivals: tuple[Arrival, ...]) -> tuple[Arrival, ...]:
@@ -149,30 +171,6 @@ def _last_ends(store: Store, runs: Iterable[Run]) -> dict[tuple[str, str], int]:
                     key = run.engine_id, run.run_id
                     ends[key] = max(ends.get(key, 0), sum(row[name] for name in names))
     return ends
-
-
-def _by_run(store: Store, window: Period | None) -> tuple[dict[tuple[str, str], pa.Table], int]:
-    """The requests of each engine's runs that tell their lengths, and how many do not: nobody can replay them."""
-    requests = store.read(REQUESTS, COLUMNS, None if window is None else window.from_ns)
-    if window is not None:
-        arrived = arrow.ints(requests, "arrived_ns")
-        requests = arrow.where(requests, (arrived >= window.from_ns) & (arrived < window.to_ns))
-    told = _tells(requests, "prompt_tokens") & _tells(requests, "output_tokens")
-    requests = arrow.where(requests, told)
-    engine, engines = arrow.coded(requests, "engine_id")
-    run, runs = arrow.coded(requests, "run_id")
-    place = engine * len(runs) + run
-    places: list[int] = np.unique(place).tolist()
-    found = {
-        (engines[each // len(runs)], runs[each % len(runs)]): arrow.pick(requests, np.flatnonzero(place == each))
-        for each in places
-    }
-    return found, int((~told).sum())
-
-
-def _tells(requests: pa.Table, name: str) -> Bools:
-    column: Any = requests.column(name)
-    return column.is_valid().to_numpy()
 
 
 def groups_of(runs: Iterable[RecordedRun]) -> dict[str, list[RecordedRun]]:

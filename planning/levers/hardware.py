@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
@@ -18,10 +19,14 @@ from .candidate import Candidate, Look
 from .capacity import weekdays, window
 from .evidence import quantile
 
+_GENERATION = re.compile(r"\D+\d+")
+"""The beginning of a model's name, with its first number: llama-3, qwen2."""
 MUCH_SMALLER = 4
 """A small model has at most this part of the large one's parameters."""
 SHORT, LEAST_SHORT, MOST_LIMITS = 0.7, 0.1, 2
 """Part of the requests that count as short; fewer, or all but so few, are not worth an endpoint; borders tried."""
+BIGGER = (4, 8)
+"""So many times the seats are tried for long work."""
 MOST_FEWER = 4
 """So many numbers of replicas are tried."""
 
@@ -107,7 +112,7 @@ def _rest(name: str, runs: Sequence[RecordedRun]) -> Iterator[tuple[str, tuple[s
     cap = ("--set", f"{name}:fast_cap=off") if config.fast_cap is not None else ()
     if cap:
         yield ", long work without a fast cap", cap
-    for seats in sorted({4 * config.max_num_seqs, EngineConfig.max_num_seqs}):
+    for seats in sorted({*(factor * config.max_num_seqs for factor in BIGGER), EngineConfig.max_num_seqs}):
         if config.max_num_seqs < seats <= EngineConfig.max_num_seqs:
             big = ("--set", f"{name}:max_num_seqs={seats}")
             yield f", long work in batches of up to {seats} on the large one", (*cap, *big)
@@ -121,7 +126,9 @@ def _fewer(count: int) -> list[int]:
 
 
 def _small_replica(look: Look, name: str) -> Replica | None:
-    """The largest much smaller model of the same family on the cheapest GPU with a rate that holds it; null: none."""
+    """The largest much smaller model of the same family, if possible of its generation, on the cheapest GPU with a rate
+    that holds it; null: none.
+    """
     try:
         large = model(name)
         device = gpu(look.recorded.runs[0].config.gpu_type)
@@ -135,7 +142,9 @@ def _small_replica(look: Look, name: str) -> Replica | None:
         for rate in look.recorded.rates
         if _is_plain(rate.scope, rate.per_gpu_hour)
     )
-    for each in sorted(smaller, key=lambda one: -one.active_params):
+    generation = _GENERATION.match(name)
+    alike = generation[0] if generation else family
+    for each in sorted(smaller, key=lambda one: (not one.name.startswith(alike), -one.active_params)):
         for gpu_type in [*(name for _, name in priced), device.name]:
             try:
                 replica = Replica(gpu(gpu_type), each)
