@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .options import json_option, store_argument, tz_option
-from .output import put, show
+from .options import json_option, output_option, store_argument, tz_option
+from .output import put_as
 from .planning_options import from_time_option, slo_option, to_time_option, window_of
 from .progress import Progress
 
@@ -23,6 +23,7 @@ Examples
   farebox advise STORE
   farebox advise STORE --slo ttft=2s --slo voice:ttft=300ms,tpot=50ms
   farebox advise STORE --from 2026-10-01 --to 2026-11-01 --json
+  farebox advise STORE --format html -o advice.html
 """
 
 
@@ -32,14 +33,26 @@ Examples
 @to_time_option
 @tz_option
 @slo_option
+@click.option("--format", "form", type=click.Choice(["table", "json", "html"]), default="table", show_default=True)
 @json_option
-def advise(store: Path, start: str | None, end: str | None, tz: str, slos: tuple[str, ...], as_json: bool) -> None:
+@output_option
+def advise(
+    store: Path,
+    start: str | None,
+    end: str | None,
+    tz: str,
+    slos: tuple[str, ...],
+    form: str,
+    as_json: bool,
+    output: Path | None,
+) -> None:
     """Try changes on the recorded traffic and rank them by what they save in a month of 730 hours.
 
     Nothing is proposed that breaks a promise (--slo). Without one, nobody's p99 may more than double, unless it stays
     below 1 s to the first token and 100 ms between tokens. The advice is kept in the store, for screens.
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    from ..planning.advice_html import advice_html
     from ..planning.advice_text import advice_json, render_advice
     from ..planning.advise import advise as find_advice
     from ..planning.slo import Slo
@@ -62,10 +75,8 @@ def advise(store: Path, start: str | None, end: str | None, tz: str, slos: tuple
             )
         if not found.missing:
             _keep(opened, found)
-    if as_json:
-        put(advice_json(found), None)
-    else:
-        show(lambda console: render_advice(found, console))
+    texts = {"json": advice_json, "html": advice_html}
+    put_as("json" if as_json else form, found, texts, render_advice, output)
     if found.missing:
         raise click.exceptions.Exit(130)
 

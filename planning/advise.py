@@ -18,7 +18,7 @@ from .live import as_it_was
 from .outcome import Outcome, Waits
 from .pool import live_all
 from .scenario import Scenario, parse_scenario
-from .slo import Slo
+from .slo import Slo, duration_text
 from .traffic import Recorded, groups_of
 from .words import moved_text, wait_text
 
@@ -184,7 +184,7 @@ class _Judge(NamedTuple):
         found: list[str] = []
         for slo in self.slos:
             named = (("ttft", slo.ttft_ns), ("tpot", slo.tpot_ns))
-            limits = [f"{name}={ns // 1000}us" for name, ns in named if ns is not None]
+            limits = [f"{name}={duration_text(ns)}" for name, ns in named if ns is not None]
             found += ["--slo", f"{slo.tenant}:{','.join(limits)}"]
         return found
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..costing.rating import money_text
 from .comparison import Comparison
+from .description import changes_of
 from .outcome import Outcome, Waits
 from .rows import Side, rows_of
 from .table import headline
@@ -24,6 +25,7 @@ def to_dict(comparison: Comparison) -> dict[str, Any]:
     return {
         "baseline": asdict(comparison.baseline) | {"text": comparison.baseline.text()},
         "headline": headline(comparison),
+        "changes": changes_of(comparison.scenario),
         "notes": comparison.notes(),
         "from_ns": comparison.recorded.from_ns,
         "to_ns": comparison.recorded.to_ns,

@@ -2,38 +2,62 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from ..costing.figures import Figures
 from ..costing.html_charts import bar, safe, strip
 from ..costing.html_page import html_page
 from ..costing.line import ACCOUNTS
 from .comparison import Comparison
+from .description import changes_of, promises_of
 from .outcome import Outcome
 from .rows import WAIT_HEADS, PlanRow, cells_of, rows_of
-from .table import figures_of, headline, identities
-from .words import change_text, percent_text
+from .table import USAGE, figures_of, headline, identities
+from .traffic import Recorded
+from .words import change_text
 
-_EXTRA = "h3 { margin: 1.2rem 0 .3rem; font-size: .9rem; font-weight: 500; color: var(--soft); } .strip { margin: 0; }"
+_EXTRA = """
+h3 { margin: 1.2rem 0 .3rem; font-size: .9rem; font-weight: 500; color: var(--soft); } .strip { margin: 0; }
+.changes { margin: 0 0 1.4rem; padding-left: 1.2rem; color: var(--soft); } .legend { margin: .3rem 0 2rem; }
+tr.before td { border-bottom-color: transparent; } tr.total.after td { border-top: 0; } .usage { width: auto; }
+"""
 
 
 def to_html(comparison: Comparison) -> str:
     """Both bills as bars, a row per tenant and side, how full the GPUs are, and how it was made. No script."""
     figures = figures_of(comparison)
-    title = f"What if · {comparison.scenario.name or 'scenario'}"
+    title = f"What if · {name}" if (name := comparison.scenario.name) else "What if"
     verdict = comparison.problems()
     right = "does not add up, see below" if verdict else "✓ both sides add up"
     header = (
-        f'<header><div><h1>{safe(title)}</h1><p class="period">{safe(comparison.baseline.text())}</p></div>'
+        f'<header><div><h1>{safe(title)}</h1><p class="period">{safe(_what(comparison.recorded))}</p>'
+        f'<p class="period">{safe(comparison.baseline.text())}</p></div>'
         f'<div><p class="verdict{" bad" if verdict else ""}">{right}</p></div></header>'
     )
     sections = [
         header,
         f"<h2>{safe(headline(comparison))}</h2>",
+        _changes(comparison),
         _bars(comparison, figures),
         _table(comparison, figures),
         _usage(comparison),
         "<footer>" + "".join(f"<p>{safe(t)}</p>" for t in (*comparison.notes(), *identities(comparison))) + "</footer>",
     ]
     return html_page(title, sections, _EXTRA)
+
+
+def _what(recorded: Recorded) -> str:
+    """Which store and time."""
+    begin, end = (
+        f"{datetime.fromtimestamp(ns // 10**9, UTC):%Y-%m-%d %H:%M}" for ns in (recorded.from_ns, recorded.to_ns)
+    )
+    return f"{recorded.store.name} · {begin} to {end} UTC · {len(recorded.arrivals):,} requests"
+
+
+def _changes(comparison: Comparison) -> str:
+    """What the scenario changes, and what is promised to whom."""
+    told = (*changes_of(comparison.scenario), *promises_of(comparison.scenario))
+    return f'<ul class="changes">{"".join(f"<li>{safe(text)}</li>" for text in told)}</ul>'
 
 
 def _bars(comparison: Comparison, figures: Figures) -> str:
@@ -45,10 +69,15 @@ def _bars(comparison: Comparison, figures: Figures) -> str:
 
 def _bar(name: str, amounts: dict[str, int], most: int, figures: Figures) -> str:
     total = sum(amounts.values())
+    names = {"tenant": "tenants"}
+    legend = "".join(
+        f'<span><i class="dot {account}"></i>{names.get(account, account)} {figures.text(amount)}</span>'
+        for account, amount in amounts.items()
+    )
     width = 100 * total / most if most else 0
     return (
         f"<h3>{name} · {figures.text(total)} {safe(figures.unit)}</h3>"
-        f'<div style="width:{width:.3f}%">{strip(amounts, figures.text)}</div>'
+        f'<div style="width:{width:.3f}%">{strip(amounts, figures.text)}</div><p class="legend">{legend}</p>'
     )
 
 
@@ -78,7 +107,7 @@ def _row(row: PlanRow, figures: Figures, most: int) -> str:
     style = {"tenant": "tenant-row", "total": "total"}.get(row.kind, "other")
     sides = ((row.name, "before", row.before), (_moved(row, figures), "after", row.after))
     return "".join(
-        f'<tr class="{style}"><td class="name">{safe(name)}</td><td class="bar">'
+        f'<tr class="{style} {at}"><td class="name">{safe(name)}</td><td class="bar">'
         f"{bar(row.kind, side.value(figures) or 0, most) if row.kind == 'tenant' else ''}</td><td>{at}</td>"
         f"{''.join(f'<td>{safe(cell)}</td>' for cell in cells_of(side, figures))}</tr>"
         for name, at, side in sides
@@ -90,13 +119,11 @@ def _moved(row: PlanRow, figures: Figures) -> str:
 
 
 def _usage(comparison: Comparison) -> str:
-    cards: list[str] = []
-    for name, outcome in _sides(comparison):
-        usage = outcome.usage
-        for what, part in (
-            ("without a step", usage.no_step),
-            ("empty seats in steps", usage.empty_seats),
-            ("compute idle in steps", usage.compute_idle),
-        ):
-            cards.append(f'<div class="card"><b>{percent_text(part)}</b><span>{name}: {what}</span></div>')
-    return f'<h2>Idle, three ways</h2><div class="cards">{"".join(cards)}</div>'
+    """How full the GPUs are, a row per measure."""
+    sides = [outcome.usage for _, outcome in _sides(comparison)]
+    rows = "".join(
+        f'<tr><td class="name">{name}</td>{"".join(f"<td>{text(usage)}</td>" for usage in sides)}</tr>'
+        for name, text in USAGE
+    )
+    head = '<thead><tr><th class="name"></th><th>before</th><th>after</th></tr></thead>'
+    return f'<h2>How full the GPUs are</h2><table class="usage">{head}<tbody>{rows}</tbody></table>'

@@ -28,6 +28,14 @@ class Rule:
     shorten_prompts: Decimal | None = None
     """Part of each prompt that is left out, above 0 and below 1."""
 
+    @property
+    def conditions(self) -> str:
+        """Its conditions in words; empty: none."""
+        least, most = self.when.prompt_tokens
+        tokens = "" if (least, most) == ANY_LENGTH else f"prompt_tokens {least}-{'' if most is None else most}"
+        named = (self.when.tenant and f"tenant={self.when.tenant}", self.when.tier and f"tier={self.when.tier}", tokens)
+        return ", ".join(filter(None, named))
+
     @classmethod
     def read(cls, section: Section) -> Rule:
         """A `[[route]]` of a scenario: conditions `tenant`, `of_tier`, `prompt_tokens`, and one action or more."""

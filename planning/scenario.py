@@ -91,13 +91,7 @@ def _refuse_rule(rule: Rule, recorded: Recorded) -> None:
     tenant = rule.when.tenant
     if tenant is not None and "*" not in tenant and tenant not in recorded.tenants:
         raise PlanError(_no_tenant(tenant, recorded))
-    raise PlanError(f"a route takes no request of the recorded traffic: {_conditions(rule)}")
-
-
-def _conditions(rule: Rule) -> str:
-    least, most = rule.when.prompt_tokens
-    tokens = "" if (least, most) == (1, None) else f"prompt_tokens {least}-{'' if most is None else most}"
-    return ", ".join(filter(None, (rule.when.tenant and f"tenant={rule.when.tenant}", rule.when.tier, tokens)))
+    raise PlanError(f"a route takes no request of the recorded traffic: {rule.conditions}")
 
 
 def _no_tenant(name: str, recorded: Recorded) -> str:

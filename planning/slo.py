@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from fnmatch import fnmatchcase
 
 from .errors import PlanError
@@ -56,3 +57,10 @@ def duration_ns(text: str, where: str) -> int:
     if ns < 1:
         raise PlanError(f'{where}: "{text}" is not a duration above zero; write it as 300ms or 1.5s')
     return ns
+
+
+def duration_text(ns: int) -> str:
+    """A duration as `duration_ns` reads it, in the largest unit that leaves no rest."""
+    whole = [each for each in _UNITS_NS.items() if ns % each[1] == 0] or [("us", _UNITS_NS["us"])]
+    name, unit = whole[-1]
+    return f"{Decimal(ns) / unit}{name}"

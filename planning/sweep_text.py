@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..costing.figures import Figures
 from ..costing.html_charts import HEIGHT, LEFT, WIDTH, safe
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _TOP, _BOTTOM = 20, 40
+_NAME_WIDTH, _NAME_HEIGHT = 90, 12
+"""Points nearer to each other than this share their name."""
 _EXTRA = "circle { fill: var(--tenant); } polyline { fill: none; stroke: var(--tenant); stroke-width: 2; }"
 
 
@@ -124,6 +127,15 @@ def sweep_html(sweep: Sweep) -> str:
     return html_page(title, sections, _EXTRA)
 
 
+class _Place(NamedTuple):
+    """A point of the chart, its name beside it and what is said when a pointer rests on it."""
+
+    x: float
+    y: float
+    name: str
+    title: str
+
+
 def _chart(sweep: Sweep, figures: Figures) -> str:
     """Cost upwards, p99 TTFT to the right, both from 0."""
     known = [(at, point, point.waits.ttft.p99_ns) for at, point in enumerate(sweep.points) if point.waits.ttft]
@@ -131,7 +143,7 @@ def _chart(sweep: Sweep, figures: Figures) -> str:
         return ""
     longest, dearest = max(ns for _, _, ns in known), max(point.cost for _, point, _ in known) or 1
     places = [
-        (
+        _Place(
             LEFT + ns / longest * (WIDTH - LEFT - 120),
             HEIGHT - _BOTTOM - point.cost / dearest * (HEIGHT - _BOTTOM - _TOP),
             f"{point.value} {mark(sweep, at).partition(':')[0]}".strip(),
@@ -139,17 +151,31 @@ def _chart(sweep: Sweep, figures: Figures) -> str:
         )
         for at, point, ns in known
     ]
-    line = " ".join(f"{x:.1f},{y:.1f}" for x, y, _, _ in places)
+    line = " ".join(f"{place.x:.1f},{place.y:.1f}" for place in places)
     dots = "".join(
-        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4"><title>{safe(title)}</title></circle>'
-        f'<text x="{x + 7:.1f}" y="{y - 5:.1f}">{safe(name)}</text>'
-        for x, y, name, title in places
+        f'<circle cx="{each.x:.1f}" cy="{each.y:.1f}" r="4"><title>{safe(each.title)}</title></circle>'
+        for each in places
     )
+    names = "".join(f'<text x="{x + 3:.1f}" y="{y + 16:.1f}">{safe(name)}</text>' for x, y, name in _names(places))
     floor = HEIGHT - _BOTTOM
     axes = (
         f'<line x1="{LEFT}" x2="{WIDTH}" y1="{floor}" y2="{floor}"/><line x1="{LEFT}" x2="{LEFT}" y1="0" y2="{floor}"/>'
         f'<text x="{WIDTH}" y="{HEIGHT - 8}" text-anchor="end">p99 TTFT, up to {wait_text(longest)}</text>'
         f'<text x="{LEFT - 6}" y="{_TOP}" text-anchor="end">{safe(figures.text(dearest))}</text>'
+        f'<text x="{LEFT - 6}" y="{floor}" text-anchor="end">0</text><text x="{LEFT}" y="{HEIGHT - 8}">0</text>'
     )
     box = f'viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="cost against p99 TTFT"'
-    return f'<svg {box}>{axes}<polyline points="{line}"/>{dots}</svg>'
+    return f'<svg {box}>{axes}<polyline points="{line}"/>{dots}{names}</svg>'
+
+
+def _names(places: Sequence[_Place]) -> list[tuple[float, float, str]]:
+    """Names of points, those of one place as one: below and to the right, where a falling curve leaves room."""
+    found: list[tuple[float, float, str]] = []
+    for place in places:
+        for at, (x, y, name) in enumerate(found):
+            if abs(place.x - x) < _NAME_WIDTH and abs(place.y - y) < _NAME_HEIGHT:
+                found[at] = (min(x, place.x), max(y, place.y), f"{name}, {place.name}")
+                break
+        else:
+            found.append((place.x, place.y, place.name))
+    return found

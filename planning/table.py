@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-_USAGE: tuple[tuple[str, Callable[[Usage], str]], ...] = (
+USAGE: tuple[tuple[str, Callable[[Usage], str]], ...] = (
     ("no step", lambda usage: percent_text(usage.no_step)),
     ("empty seats", lambda usage: percent_text(usage.empty_seats)),
     ("compute idle in steps", lambda usage: percent_text(usage.compute_idle)),
@@ -25,6 +25,7 @@ _USAGE: tuple[tuple[str, Callable[[Usage], str]], ...] = (
     ("preemptions", lambda usage: f"{usage.preemptions:,}"),
     ("GPU·h up", lambda usage: hours_text(usage.wall_gpu_ns)),
 )
+"""How full the GPUs are, idle in three ways first: what is told, and as which text."""
 
 
 def render(comparison: Comparison, console: Console) -> None:
@@ -112,8 +113,8 @@ def _usage(comparison: Comparison) -> Table:
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("")
-    for name, _ in _USAGE:
+    for name, _ in USAGE:
         table.add_column(name, justify="right")
     for at, outcome in (("before", comparison.before), ("after", comparison.after)):
-        table.add_row(at, *(text(outcome.usage) for _, text in _USAGE))
+        table.add_row(at, *(text(outcome.usage) for _, text in USAGE))
     return table

@@ -111,9 +111,9 @@ def _nothing(store: Store, window: Period | None, unserved: int) -> str:
             f"{store.path} knows {unserved:,} requests{when}, and no engine that served them: on what is not "
             "recorded, so there is nothing to replay them on; collect the engine, too, under the same name"
         )
-    if any(run.gpus for run in store.runs()) and store.extent(STEPS) is not None:
+    if store.extent(STEPS) is not None and store.extent(REQUESTS) is None:
         return (
-            f"{store.path} has steps{when}, and no requests: the metrics page of an engine does not tell who asked for "
+            f"{store.path} has steps, and no requests: the metrics page of an engine does not tell who asked for "
             "how much, so there is no traffic to replay; put farebox proxy in front, or the vLLM plugin inside"
         )
     return f"{store.path} holds no finished requests{when}: there is no traffic to replay"

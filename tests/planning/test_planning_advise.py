@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from html import escape
 
 import pytest
 from planning_helpers import FLEET, config, record_into, traffic
@@ -10,7 +11,10 @@ from farebox.collector.fleet import record_fleet
 from farebox.costing.run_summary import Quantiles
 from farebox.engine.fleet import Fleet
 from farebox.events import ADVICE, Rate
+from farebox.planning.advise import _Judge
+from farebox.planning.baseline import Baseline
 from farebox.planning.guard import broken
+from farebox.planning.levers import Candidate
 from farebox.planning.levers.evidence import busy_hours, quantile
 from farebox.planning.outcome import Waits
 from farebox.planning.slo import Slo
@@ -38,6 +42,10 @@ def test_few_seats_are_found_and_every_command_keeps_its_promise(small, farebox)
     check_commands(farebox, told)
     with open_store(small) as store:
         assert [row._asdict() for row in store.settings(ADVICE)] == told["advice"]
+    page = farebox("advise", str(small), "--format", "html").stdout
+    assert all(
+        f"{row['rank']}. {escape(row['title'])}" in page and escape(row["command"]) in page for row in told["advice"]
+    )
 
 
 def test_fewer_replicas_are_found_in_a_fleet(tmp_path, farebox):
@@ -102,3 +110,14 @@ def test_hours_and_quantiles():
     assert busy_hours([*counts[12:], *counts[:12]], 0.0) == (21, 1)
     assert busy_hours([1] * 24, 0.0) is None
     assert [quantile([1, 2, 3, 4], part) for part in (0.25, 0.5, 0.99)] == [1, 2, 4]
+
+
+def test_confidence_is_no_higher_than_the_replay_as_it_was_is_near():
+    def confidence(is_exact, cost, rests_on="scheduling"):
+        judge = _Judge(*[None] * 2, Baseline(is_exact, {"cost": cost}, None), (), (), 0)  # pyright: ignore[reportArgumentType]
+        return judge._confidence(Candidate("", "", "", (), rests_on)).partition(":")[0]
+
+    assert [confidence(True, 0.0), confidence(False, 0.04), confidence(False, -0.2)] == ["high", "high", "medium"]
+    assert [confidence(False, 0.5), confidence(False, None)] == ["low", "low"]
+    assert confidence(True, 0.0, "hardware") == "medium"
+    assert confidence(True, 0.0, "answers").startswith("low until answers are judged")

@@ -10,6 +10,7 @@ from planning_helpers import RATE, START_NS, config, record_into, recorded_in, t
 from farebox.collector.books import load_books
 from farebox.costing.report import build_report
 from farebox.events import LEDGER, Rate
+from farebox.planning.description import changes_of, promises_of
 from farebox.planning.live import as_it_was, under
 from farebox.planning.scenario import parse_scenario
 from farebox.planning.tally import one_ledger
@@ -181,6 +182,7 @@ def test_the_first_line_is_the_baselines_error_and_both_sides_add_up(small, fare
     assert text.count("adds up") == 2
     page = farebox("whatif", str(small), "--set", "max_num_seqs=64", "--format", "html").stdout
     assert page.startswith("<!doctype html>")
+    assert "<li>all engines: max_num_seqs=64</li>" in page
     assert "http" not in page
     assert "<script" not in page
 
@@ -195,3 +197,18 @@ def test_an_engine_that_stays_up_costs_the_same_with_less_to_do(tmp_path):
     assert outcome.lived[0].run.wall_end_ns >= end_ns
     assert outcome.bill.check() == ()
     assert outcome.rates == (Rate("any", "", "USD", "4.29", None, 0, None, "test"),)
+
+
+def test_a_scenario_is_told_in_words():
+    routes = ["tenant=voice:tier=standard,max_tokens=200", "prompt_tokens<500:endpoint=small", "*:shorten_prompts=0.2"]
+    small = "small:gpu=l40s,model=llama-3-8b,price=0.99,replicas=2"
+    told = parse_scenario(["chat:fast_cap=off", "tp=2,price=3"], routes, [small], ["voice:ttft=300ms"])
+    assert changes_of(told) == [
+        "all engines: tp=2, price=3",
+        "chat: fast_cap=off",
+        "requests of tenant=voice: tier standard, at most 200 output tokens",
+        "requests of prompt_tokens 1-499: to small",
+        "requests of everybody: a share of 0.2 left out of prompts",
+        "new endpoint small: 2 × llama-3-8b on 1×l40s, 0.99 USD per GPU-hour",
+    ]
+    assert promises_of(told) == ["promised to voice: TTFT within 300 ms"]
