@@ -127,7 +127,16 @@ class Driver:
             with suppress(TimeoutError):
                 async with asyncio.timeout(wait_ns / _NS_PER_S):
                     await self._arrived.wait()
-        self._engine.idle_until(self._pace.now_ns)
+        self._engine.idle_until(self._idle_to_ns(wakes_ns))
+
+    def _idle_to_ns(self, wakes_ns: int | None) -> int:
+        """Now, or what should have ended the idleness: how late this process woke is not the engine's time."""
+        instants = [self._pace.now_ns]
+        if wakes_ns is not None:
+            instants.append(wakes_ns)
+        if self._inbox:
+            instants.append(self._inbox[0].arrival.arrived_ns)
+        return min(instants)
 
     def _beat_if_due(self) -> None:
         if self._pace.is_beat_due():

@@ -98,6 +98,16 @@ async def test_a_driver_who_was_held_up_makes_up_for_it(serve):
     assert request.finished_ns - request.scheduled_ns == model_ns
 
 
+async def test_a_request_rides_from_when_it_came_however_late_the_process_wakes(serve):
+    served = await serve()
+    came_ns = served.driver.now_ns
+    served.driver.submit([Arrival("one", "ann", "standard", came_ns, 10, 3, 3)])
+    time.sleep(0.05)  # the loop stands still
+    await served.until(lambda: served.told.requests != [])
+    assert [request.scheduled_ns for request in served.told.requests] == [came_ns]
+    assert served.told.steps[0].started_ns == came_ns
+
+
 async def test_an_answer_that_is_over_before_its_stream_begins_is_streamed_whole(unserved):
     driver = unserved(lambda: None)
     call = driver.submit([Arrival("one", "ann", "standard", driver.now_ns, 10, 20, 20)])

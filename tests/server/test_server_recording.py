@@ -19,6 +19,9 @@ from farebox.collector.background import BackgroundRecorder
 from farebox.collector.listening import listen
 from farebox.errors import FareboxError
 from farebox.events import API_KEYS, LEDGER, REQUESTS, STEPS, ApiKey, hash_key
+from farebox.planning.comparison import compare
+from farebox.planning.scenario import Scenario
+from farebox.planning.traffic import read_recorded
 from farebox.storage.store import create_store, open_store
 
 FAREBOX = [sys.executable, "-m", "farebox.cli"]
@@ -68,6 +71,7 @@ def test_a_server_that_drains_lets_its_riders_end_and_bills_their_tenant(start, 
         (run,) = store.runs()
         steps, requests, ledger = (store.read(table).to_pylist() for table in (STEPS, REQUESTS, LEDGER))
         assert [rate.per_gpu_hour for rate in store.rates()] == ["4.29"]
+        assert compare(store, read_recorded(store), Scenario()).baseline.is_exact
     told = sorted((r["tenant_id"], r["output_tokens"], r["finish_reason"]) for r in requests)
     assert told == [("chat", 5, "length"), ("chat", 300, "length")]
     assert [step["step_seq"] for step in steps] == list(range(305))
