@@ -51,6 +51,7 @@ class ScrapedEngine:
         self._recorder = ScrapeRecorder(store, engines.queues.get(engine_id))
         self._gpus = gpus
         self._is_of_gpus = False
+        self._beside: set[str] = set()
 
     def look(self) -> Look:
         """Read the page; what its engine did since the last time is recorded."""
@@ -69,20 +70,21 @@ class ScrapedEngine:
         self._gpus.close()
 
     def _record(self, seen: Seen) -> None:
+        """Record a look. A run that was seen beside a spool stays so, also when the spool has come to its end."""
         if self._engines.is_exact(self.name):
-            seen = _only_interval(seen)
+            self._beside |= {run.run_id for run in (seen.run, seen.ended) if run is not None}
+        if seen.ended is not None and seen.ended.run_id in self._beside:
+            seen = seen._replace(ended=_without_gpus(seen.ended))
+        if seen.run is not None and seen.run.run_id in self._beside:
+            seen = seen._replace(run=_without_gpus(seen.run), step=None, cells=())
         elif seen.run is not None and seen.reading is not None:
             self._memory.keep(seen.run.heartbeat_ns, seen.reading)
         self._recorder.record(seen)
 
 
-def _only_interval(seen: Seen) -> Seen:
-    """What a page says beside a spool: no step, no time, no tokens; those are the spool's."""
-    return seen._replace(run=_without_gpus(seen.run), ended=_without_gpus(seen.ended), step=None, cells=())
-
-
-def _without_gpus(run: Run | None) -> Run | None:
-    return None if run is None else run._replace(run_id=run.run_id + PAGE, gpus=0, step_model=None)
+def _without_gpus(run: Run) -> Run:
+    """A run that has the page's intervals only: steps, time and tokens are the spool's."""
+    return run._replace(run_id=run.run_id + PAGE, gpus=0, step_model=None)
 
 
 def scraped_engine(config: ScrapeConfig, store: Store, engines: Engines) -> ScrapedEngine:

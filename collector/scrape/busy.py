@@ -47,7 +47,7 @@ class BusyClock:
         """
         known = estimate(model, work) if model else None
         own_s = moved.counters.get("busy_s")
-        if own_s is not None:
+        if own_s is not None and not _stands_still(now):
             return self._by_clock(moved, round(own_s * 1e9), span_ns, known)
         riding = [reading.gauges.get("running") for reading in (before, now)]
         if all(riders is not None and riders > 0 for riders in riding):
@@ -68,6 +68,12 @@ class BusyClock:
         parts = [moved.counters.get(noun) for noun in ("prefill_busy_s", "decode_busy_s")]
         told = Phases(*(round((part or 0) * 1e9) for part in parts)) if any(part for part in parts) else known
         return Busy(busy, told.scaled(busy) if told else None, "interval")
+
+
+def _stands_still(now: Reading) -> bool:
+    """Whether an engine's clock never moved though tokens did: it is switched off (SGLang's, unless told otherwise)."""
+    tokens = sum(now.counters.get(noun, 0) for noun in ("prompt_tokens", "computed_tokens", "output_tokens"))
+    return now.counters.get("busy_s") == 0 and tokens > 0
 
 
 def _tells_tokens(moved: Moved) -> bool:

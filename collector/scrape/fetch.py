@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 TIMEOUT_S = 10.0
 MOST_BYTES = 16 * 2**20
 _MOST_REDIRECTS = 3
+_KEPT_S = 4.0
+"""How long a connection is kept: uvicorn, on which most engines run, hangs up on one that was idle for 5 s."""
 _ACCEPT = "text/plain;version=0.0.4,application/openmetrics-text;version=1.0.0;q=0.5,*/*;q=0.1"
 _SAYS = {
     400: "the server does not accept the request (400)",
@@ -168,7 +170,7 @@ class HttpFetcher:
             headers=headers,
             verify=_trust(self._target.ca_file),
             timeout=self._target.timeout_s,
-            limits=httpx.Limits(max_connections=1, max_keepalive_connections=1, keepalive_expiry=30),
+            limits=httpx.Limits(max_connections=1, max_keepalive_connections=1, keepalive_expiry=_KEPT_S),
             follow_redirects=False,
             trust_env=False,
         )

@@ -65,6 +65,8 @@ class Engine:
     ranks: tuple[str, ...]
     models: tuple[str, ...]
     tenants: tuple[str, ...]
+    in_blocks: frozenset[str]
+    """Families of tokens that older versions count in KV blocks."""
     gauges: Nouns
     counters: Nouns
     histograms: Nouns
@@ -106,6 +108,7 @@ def _engine(kind: str, table: dict[str, Any]) -> Engine:
         ranks=words("ranks"),
         models=words("models"),
         tenants=words("tenants"),
+        in_blocks=frozenset(words("in_blocks")),
         gauges=nouns("gauges"),
         counters=nouns("counters"),
         histograms=nouns("histograms"),

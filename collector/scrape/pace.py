@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from ..backoff import FIRST_NS, LONGEST_NS
+from ..backoff import FIRST_NS
 
 PERIOD_S = 5.0
 """A page is read every 5 s: some engines render it on the loop that serves requests."""
 LONGEST_S = 300.0
+LONGEST_FAILED_S = 30.0
+"""An engine that comes up again is seen this soon: what it does unseen can be counted, but not timed."""
 PART = 0.05
 """Reading may take this part of a server's time, when it answers slowly."""
 STILL_LOOKS = 3
@@ -37,8 +39,7 @@ class Pace:
     def failed(self) -> None:
         """Take note of a page that could not be read: the wait doubles each time."""
         self._failures += 1
-        most_s, first_s = LONGEST_NS / 1e9, max(FIRST_NS / 1e9, min(self._period_s, 1.0))
-        self.wait_s = min(first_s * 2 ** min(self._failures - 1, 12), most_s)
+        self.wait_s = min(FIRST_NS / 1e9 * 2 ** min(self._failures - 1, 12), LONGEST_FAILED_S)
 
     def is_late(self, elapsed_s: float) -> bool:
         """Whether more time passed since the page before than the plan was: a look was missed."""

@@ -15,6 +15,7 @@ MOST_LINES = 200_000
 MOST_REMEMBERED = 20
 CONFLICT = "is on the page twice with different values"
 _NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
+_HELP = re.compile(r"#\s*HELP\s+(\S+)\s+(.*)")
 _LABEL = re.compile(r'\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*=\s*"((?:[^"\\]|\\.)*)"\s*(,|(?=\}))')
 _REST = re.compile(r"\s*(\S+)(?:\s+[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)?\s*(?:#.*)?")
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
@@ -55,6 +56,8 @@ class Page:
     """The page came as one JSON string."""
     is_cut: bool = False
     """The last line has no end, which the format asks for: it may be half a number."""
+    help: dict[str, str] = field(default_factory=dict[str, str])
+    """What the page says of its families."""
 
     def __contains__(self, name: str) -> bool:
         return name in self.samples
@@ -88,7 +91,7 @@ def read_page(text: str) -> Page:
             break
         reader.line(number, line)
     is_cut = not text.endswith("\n") and text.rpartition("\n")[2].strip() not in ("", "# EOF")
-    return Page(reader.samples, reader.bad, reader.bad_lines, reader.conflicts, was_json, is_cut)
+    return Page(reader.samples, reader.bad, reader.bad_lines, reader.conflicts, was_json, is_cut, reader.help)
 
 
 def read_json(text: str) -> Any:
@@ -128,11 +131,14 @@ class _Reader:
         self.bad: list[BadLine] = []
         self.bad_lines = 0
         self.conflicts: set[str] = set()
+        self.help: dict[str, str] = {}
         self._seen: dict[tuple[str, frozenset[tuple[str, str]]], float | None] = {}
 
     def line(self, number: int, line: str) -> None:
         stripped = line.strip()
         if not stripped or stripped.startswith("#"):
+            if told := _HELP.fullmatch(stripped):
+                self.help[told[1]] = told[2]
             return
         found = read_line(stripped)
         if found is None:

@@ -254,11 +254,22 @@ class _Scan:
             why = f"{name} has series of several processes, and which of them lives is not known yet"
             self.warnings.append(why)
             return why
-        values = [(_key(s.labels, labels), _value(s, term)) for s in self._lowest(samples)]
+        factor = self._factor(term, name)
+        if isinstance(factor, str):
+            return factor
+        values = [(_key(s.labels, labels), _value(s, term, factor)) for s in self._lowest(samples)]
         if not values:
             return NOT_HERE
         known = [(key, value) for key, value in values if value is not None]
         return known if len(known) == len(values) else f"{name} is no number"
+
+    def _factor(self, term: Term, name: str) -> float | str:
+        """By what a family's values are multiplied; why that is not known, where it counts blocks of unknown size."""
+        said = self._page.help.get(name) or self._page.help.get(name.removesuffix("_total"), "")
+        if term.family not in self._engine.in_blocks or "block" not in said:
+            return term.factor
+        size = self.sum(self._engine.facts.get("block_tokens", ()))
+        return f"{name} counts blocks, whose size is not on the page" if isinstance(size, str) else term.factor * size
 
     def _samples(self, term: Term) -> Iterator[Sample]:
         name = self._names.get(bare_name(term.family, self._engine), term.family)
@@ -294,11 +305,11 @@ def _can_be(value: float | None) -> bool:
     return value is None or 0 <= value <= MOST
 
 
-def _value(sample: Sample, term: Term) -> float | None:
+def _value(sample: Sample, term: Term, factor: float) -> float | None:
     if term.label is not None:
         text = sample.labels.get(term.label, "")
         return float(text) if text.isdigit() else None
-    return None if sample.value is None else sample.value * term.factor
+    return None if sample.value is None else sample.value * factor
 
 
 def _key(labels: Mapping[str, str], names: Iterable[str]) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...errors import FareboxError
 from .detect import detect, why_unknown
 from .fetch import Answer, Fetcher, FetchError, Target
 from .hints import Hints
@@ -54,7 +55,7 @@ class Server:
         if answer is None:
             return self.read()
         if answer.text.lstrip()[:1] == "[":
-            return self._of_iterations(answer), answer.took_s
+            return self._of_iterations(answer)
         return self._of(read_page(answer.text)), answer.took_s
 
     def _ask(self) -> Answer | None:
@@ -81,9 +82,22 @@ class Server:
         self._path = BESIDE
         return answer
 
-    def _of_iterations(self, answer: Answer) -> Reading:
-        self._iterations = self._iterations or Iterations(engines()["trtllm"])
-        return self._iterations.read(read_json(answer.text))
+    def _of_iterations(self, answer: Answer) -> tuple[Reading, float]:
+        """What iterations tell. Where none ever is, though the page beside them tells of work, that page is read."""
+        iterations = self._iterations = self._iterations or Iterations(engines()["trtllm"])
+        reading = iterations.read(read_json(answer.text))
+        if not iterations.has_any and self._has_worked_beside():
+            self._path, self._iterations = BESIDE, None
+            return self.read()
+        return reading, answer.took_s
+
+    def _has_worked_beside(self) -> bool:
+        try:
+            page = read_page(self._fetcher.get(BESIDE).text)
+        except FareboxError:
+            return False
+        engine = engines()["trtllm"]
+        return detect(page) is engine and any(Reader(engine).read(page).counters.values())
 
     def _of(self, page: Page) -> Reading:
         reader = self._reader

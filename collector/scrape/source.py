@@ -86,6 +86,7 @@ class ScrapeSource:
         self._last: _Seen | None = None
         self._missed = False
         self._ahead_ns = 0
+        self._asked_ns: int | None = None
 
     @property
     def wait_s(self) -> float:
@@ -97,6 +98,7 @@ class ScrapeSource:
 
         A page that cannot be read is a state of the source, never an error.
         """
+        self._asked_ns = now_ns if self._asked_ns is None else self._asked_ns
         try:
             reading, took_s = self._server.read()
         except RestingError as error:
@@ -133,7 +135,7 @@ class ScrapeSource:
             self._go_back(self._remembered, reading)
         last = self._last
         if last is None or self._run is None:
-            look = self._begin(reading, at_ns)
+            look = self._first(reading, at_ns)
             self._pace.read(took_s, moved=True)
         elif has_restarted(last.reading, reading):
             look = self._restart(last, reading, now_ns, monotonic_ns)
@@ -152,6 +154,14 @@ class ScrapeSource:
         if remembered.engine is reading.engine:
             self._begin(remembered, self._not_before_ns)
             self._missed = True
+
+    def _first(self, reading: Reading, at_ns: int) -> Look:
+        """The first page; all that it counts is counted if its process began after its page was asked for in vain."""
+        asked_ns = at_ns if self._asked_ns is None else self._asked_ns
+        look = self._begin(reading, _started(reading, asked_ns, at_ns))
+        if look.run is None or look.run.started_ns == at_ns:
+            return look
+        return self._tell(look.run, reading, moved_since_start(reading), at_ns, None)
 
     def _begin(self, reading: Reading, at_ns: int) -> Look:
         model = self.setup.step_model(reading)

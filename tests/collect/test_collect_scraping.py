@@ -101,7 +101,13 @@ def test_beside_a_spool_a_page_gives_intervals_only(tmp_path, engine):
     assert collector.store.read(INTERVALS).num_rows == 1
     assert collector.ledger().total() == teller.now_ns - teller.start_ns == collector.walls()
     assert {step.run_id for step in collector.steps()} == {"r1"}
+    collector.look()
+    assert not collector.engines.is_exact("chat"), "its writer is gone, and all is recorded"
+    engine["output"] += 40
+    source.look()
     source.close()
+    assert {run.run_id: run.gpus for run in collector.store.runs() if run.gpus} == {"r1": 1}
+    assert collector.ledger().total() == collector.walls()
     collector.store.close()
 
 

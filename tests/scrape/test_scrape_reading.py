@@ -104,6 +104,49 @@ def test_ranks_that_tell_the_same_count_once():
     assert read(page).gauges["running"] == 7
 
 
+def test_a_total_beside_its_priorities_counts_once():
+    told = "".join(
+        f'sglang:num_running_reqs{{priority="{p}",tp_rank="0"}} {n}\n' for p, n in (("", 14), ("-1", 2), ("0", 12))
+    )
+    assert read(told).gauges["running"] == 14
+    assert read('sglang:num_running_reqs{tp_rank="0"} 3\n').gauges["running"] == 3
+
+
+def test_a_model_that_others_lead_to_is_the_one_that_counts():
+    told = "".join(
+        f'nv_inference_request_success{{model="{model}"}} 59\n'
+        f'nv_inference_compute_infer_duration_us{{model="{model}"}} {ms}000\n'
+        for model, ms in (("ensemble", 900), ("preprocessing", 100), ("tensorrt_llm", 700), ("postprocessing", 100))
+    )
+    reading = read(told)
+    assert (reading.counters["requests"], reading.counters["busy_s"]) == (59, 0.7)
+    assert read('nv_inference_request_success{model="vllm_model"} 5\n').counters["requests"] == 5
+
+
+def test_hits_that_are_told_in_blocks_are_tokens():
+    def told(said: str, info: str = "") -> str:
+        return f"# HELP vllm:gpu_prefix_cache_hits_total {said}\n{info}vllm:gpu_prefix_cache_hits_total 30\n"
+
+    size = 'vllm:cache_config_info{block_size="16"} 1\n'
+    blocks = "GPU prefix cache hits, in terms of number of cached blocks."
+    assert read(told(blocks, size)).counters["cached_tokens"] == 480
+    assert (
+        read(told("GPU prefix cache hits, in terms of number of cached tokens.", size)).counters["cached_tokens"] == 30
+    )
+    reading = read(told(blocks))
+    assert "cached_tokens" not in reading.counters
+    assert "size is not on the page" in reading.missing["cached_tokens"]
+
+
+def test_engines_behind_others_are_still_themselves():
+    triton = read('nv_inference_request_success{model="m"} 1\nvllm:prompt_tokens_total{model="m",version="1"} 10\n')
+    assert (triton.engine.kind, triton.model, triton.counters["prompt_tokens"]) == ("vllm", "m", 10)
+    ray = read('ray_sglang_num_running_reqs{WorkerId="w1"} 2\nray_sglang_num_running_reqs{WorkerId="w2"} 3\n')
+    assert (ray.engine.kind, ray.gauges["running"]) == ("sglang", 5)
+    router = read('vllm:current_qps{server="a"} 2\nvllm:num_requests_running{server="a"} 4\n')
+    assert (router.engine.kind, router.engine.has_gpus, router.gauges["running"]) == ("vllm_router", False, 4)
+
+
 def test_rejected_drafts_are_known():  # C28
     counters = read(case("C28.prom")).counters
     assert counters["output_tokens"] == 3600

@@ -18,7 +18,9 @@ from scrape_pages import H100, START, Pages, S, case, page_of
 
 from farebox.collector.scrape import fetch
 from farebox.collector.scrape.fetch import FetchError, HttpFetcher, Target
+from farebox.collector.scrape.iterations import Iterations
 from farebox.collector.scrape.llamacpp import used_part
+from farebox.collector.scrape.mapping import engines
 from farebox.collector.scrape.pace import Pace
 from farebox.collector.scrape.source import ScrapeSource
 from farebox.errors import InputError
@@ -244,12 +246,12 @@ def test_a_busy_server_is_asked_by_one_and_rarely(monkeypatch):  # B37
     assert source.wait_s >= 2  # a page that took 0.1 s is read every 2 s: 5 % of the server's time
 
 
-def test_a_page_that_fails_is_tried_later_and_later_up_to_five_minutes():
+def test_a_page_that_fails_is_tried_later_and_later_up_to_half_a_minute():
     pace, waits = Pace(5), []
-    for _ in range(12):
+    for _ in range(8):
         pace.failed()
         waits.append(pace.wait_s)
-    assert waits == [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300]
+    assert waits == [1, 2, 4, 8, 16, 30, 30, 30]
     pace.read(0.01, moved=True)
     assert pace.wait_s == 5
 
@@ -329,6 +331,30 @@ def test_tensorrt_llms_iterations_are_its_clock():
     assert (busy.step.prefill_tokens, busy.step.output_tokens, busy.step.kv_blocks_used) == (128, 9, 25)
     assert (idle.step.duration_ns, idle.step.idle_before_ns, idle.step.running) == (0, 5 * S, 0)
     assert looks[0].run is not None
+
+
+def test_ranks_of_one_iteration_work_at_the_same_time():
+    ranks = [
+        {"iter": 7, "attentionDpRank": rank, "iterLatencyMS": 20.0 + rank, "numActiveRequests": 3,
+         "inflightBatchingStats": {"numCtxTokens": 8, "numGenRequests": 3},
+         "kvCacheStats": {"maxNumBlocks": 100, "usedNumBlocks": 10 + rank, "tokensPerBlock": 32}}
+        for rank in range(4)
+    ]  # fmt: skip
+    reading = Iterations(engines()["trtllm"]).read(ranks)
+    assert (reading.counters["busy_s"], reading.counters["output_tokens"]) == (0.023, 12)
+    assert (reading.gauges["running"], reading.kv_ratios) == (12, (0.1, 0.11, 0.12, 0.13))
+
+
+def test_without_iterations_the_page_beside_them_is_read_once_it_tells_of_work():
+    told = [FetchError("no such page", 404), "python_info 1\n", "trtllm_generation_tokens_total 5\n"]
+    pages = Pages(
+        *[page for one in told for page in ("[]", one)], *["trtllm_generation_tokens_total 9\n"] * 2, anything=True
+    )
+    source = ScrapeSource(Target("http://h:8000"), H100, fetcher=pages)
+    readings = [source.poll(START + i * S, i * S).reading for i in range(4)]
+    assert [reading.counters.get("output_tokens") for reading in readings if reading] == [None, None, 9, 9]
+    assert readings[0] is not None
+    assert "enable_iter_perf_stats" in readings[0].missing["running"]
 
 
 def test_tensorrt_llms_other_page_is_found():

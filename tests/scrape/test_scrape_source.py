@@ -243,6 +243,29 @@ def test_an_engine_with_a_clock_says_how_long_it_was_busy(tmp_path: Path):
     assert [interval["busy_ns"] for interval in booked.intervals] == [4 * S, 0, 12 * S, 0]
 
 
+def test_a_clock_that_is_switched_off_is_no_clock(tmp_path: Path):
+    def sglang(tokens: int) -> str:
+        return (
+            f"sglang:num_running_reqs 2\nsglang:generation_tokens_total {tokens}\n"
+            'sglang:forward_execution_seconds_total{category="decode"} 0.0\n'
+        )
+
+    looks = looks_at(sglang(100), sglang(300))
+    assert [step.duration_ns for step in steps_of(looks)] == [10 * S]
+    Booked(tmp_path, looks).check()
+
+
+def test_what_a_new_process_did_since_it_was_asked_for_in_vain_counts(tmp_path: Path):
+    began_s = START // S + 3
+    page = f"process_start_time_seconds {began_s}\n" + page_of(num_requests_running=1, generation_tokens_total=70)
+    older = page.replace(str(began_s), str(began_s - 100))
+    booked = Booked(tmp_path, looks_at(FetchError("nobody listens"), page))
+    booked.check()
+    assert booked.total("output_tokens") == 70
+    assert booked.total("gpu_ns", account="unobserved") == 7 * S
+    assert looks_at(FetchError("nobody listens"), older)[1].step is None
+
+
 def usage_of(tenant: str, prompt: int, cached: int, output: int) -> Usage:
     return Usage("h:8000", tenant, "standard", 0, prompt, cached, output)
 
