@@ -26,6 +26,7 @@ MOST_BYTES = 16 * 2**20
 _MOST_REDIRECTS = 3
 _KEPT_S = 4.0
 """How long a connection is kept: uvicorn, on which most engines run, hangs up on one that was idle for 5 s."""
+_REFUSED = "refused"
 _ACCEPT = "text/plain;version=0.0.4,application/openmetrics-text;version=1.0.0;q=0.5,*/*;q=0.1"
 _SAYS = {
     400: "the server does not accept the request (400)",
@@ -34,6 +35,7 @@ _SAYS = {
     404: "there is no such page (404): check the address, and that the engine's metrics are switched on",
     405: "there is no metrics page here (405): check the address",
     429: "the server limits requests (429): scrape it less often",
+    503: "the server is not ready (503): it may be loading its model",
     501: "the server has its metrics switched off (501): start it with them, llama.cpp with --metrics",
 }
 
@@ -44,6 +46,10 @@ class FetchError(FareboxError):
     def __init__(self, why: str, status: int | None = None) -> None:
         super().__init__(why)
         self.status = status
+
+
+class NobodyListensError(FetchError):
+    """There was no server at the address."""
 
 
 class Answer(NamedTuple):
@@ -148,8 +154,10 @@ class HttpFetcher:
             raise FetchError(self._too_slow()) from None
         except (httpx.HTTPError, httpx.InvalidURL, ssl.SSLError, OSError) as error:
             self.close()
-            is_late = time.monotonic() >= deadline
-            raise FetchError(self._too_slow() if is_late else f"{self._target.place}: {_words(error)}") from None
+            if time.monotonic() >= deadline:
+                raise FetchError(self._too_slow()) from None
+            kind = NobodyListensError if _REFUSED in str(error) else FetchError
+            raise kind(f"{self._target.place}: {_words(error)}") from None
         finally:
             watch.cancel()
 
@@ -251,7 +259,7 @@ def _words(error: Exception) -> str:
         return f"its certificate is not trusted ({text.rpartition(': ')[2]}): name the CA's file (--ca-file)"
     if "WRONG_VERSION_NUMBER" in text or "record layer" in text:
         return "it does not speak TLS: write http:// instead of https://"
-    if "refused" in text:
+    if _REFUSED in text:
         return "nobody listens there (connection refused): is the engine up, and the port right?"
     if "Name or service not known" in text or "No address associated" in text or "name resolution" in text:
         return "there is no host of that name"

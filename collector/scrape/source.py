@@ -8,7 +8,7 @@ from ...errors import FareboxError
 from ...events import Interval, Run, Share, SourceStanding, SourceState, Step
 from ..standing import StandingLog
 from .counters import Moved, carried, doubt, has_restarted, moved_between, moved_since_start
-from .fetch import Fetcher, HttpFetcher, Target
+from .fetch import Fetcher, HttpFetcher, NobodyListensError, Target
 from .interval import interval_of
 from .llamacpp import RestingError
 from .pace import PERIOD_S, Pace
@@ -21,6 +21,8 @@ from .split import Splitter, UsageFeed, moved_of_tenants
 S = 1_000_000_000
 JUMP_NS = 2 * S
 """How far the time of day may leave a run's clock before it is told."""
+LOADING_NS = 3600 * S
+"""How long an engine may take from the start of its process until it listens."""
 
 
 class Look(NamedTuple):
@@ -86,7 +88,7 @@ class ScrapeSource:
         self._last: _Seen | None = None
         self._missed = False
         self._ahead_ns = 0
-        self._asked_ns: int | None = None
+        self._refused_ns: int | None = None
 
     @property
     def wait_s(self) -> float:
@@ -98,7 +100,6 @@ class ScrapeSource:
 
         A page that cannot be read is a state of the source, never an error.
         """
-        self._asked_ns = now_ns if self._asked_ns is None else self._asked_ns
         try:
             reading, took_s = self._server.read()
         except RestingError as error:
@@ -106,6 +107,7 @@ class ScrapeSource:
         except NoEnginePageError as error:
             return self._failed(monotonic_ns, now_ns, str(error))._replace(is_of_gpus=True)
         except FareboxError as error:
+            self._refused_ns = now_ns if isinstance(error, NobodyListensError) else self._refused_ns
             return self._failed(monotonic_ns, now_ns, str(error))
         at_ns = self._at(now_ns, monotonic_ns)
         notes = self.setup.unknown(reading) + reading.warnings + reading.hints
@@ -156,9 +158,9 @@ class ScrapeSource:
             self._missed = True
 
     def _first(self, reading: Reading, at_ns: int) -> Look:
-        """The first page; all that it counts is counted if its process began after its page was asked for in vain."""
-        asked_ns = at_ns if self._asked_ns is None else self._asked_ns
-        look = self._begin(reading, _started(reading, asked_ns, at_ns))
+        """The first page. Of a process that was still loading when nobody listened there, all counts."""
+        since_ns = at_ns if self._refused_ns is None else self._refused_ns - LOADING_NS
+        look = self._begin(reading, _started(reading, max(since_ns, self._not_before_ns), at_ns))
         if look.run is None or look.run.started_ns == at_ns:
             return look
         return self._tell(look.run, reading, moved_since_start(reading), at_ns, None)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from properties import tries
 from scrape_pages import H100, START, S, case, looks_at, page_of, source_of
 
-from farebox.collector.scrape.fetch import FetchError
+from farebox.collector.scrape.fetch import FetchError, NobodyListensError
 from farebox.collector.scrape.setup import Setup
 from farebox.collector.scrape.source import Look
 from farebox.collector.scrape.split import Usage
@@ -255,15 +255,23 @@ def test_a_clock_that_is_switched_off_is_no_clock(tmp_path: Path):
     Booked(tmp_path, looks).check()
 
 
-def test_what_a_new_process_did_since_it_was_asked_for_in_vain_counts(tmp_path: Path):
-    began_s = START // S + 3
-    page = f"process_start_time_seconds {began_s}\n" + page_of(num_requests_running=1, generation_tokens_total=70)
-    older = page.replace(str(began_s), str(began_s - 100))
-    booked = Booked(tmp_path, looks_at(FetchError("nobody listens"), page))
+@pytest.mark.parametrize("began_s", [3, -100])
+def test_all_that_a_process_did_counts_if_nobody_listened_when_it_was_asked(tmp_path: Path, began_s: int):
+    told = f"process_start_time_seconds {START // S + began_s}\n"
+    pages = [told + page_of(num_requests_running=1, generation_tokens_total=n) for n in (70, 75)]
+    booked = Booked(tmp_path, looks_at(NobodyListensError("nobody listens there"), *pages))
     booked.check()
-    assert booked.total("output_tokens") == 70
-    assert booked.total("gpu_ns", account="unobserved") == 7 * S
-    assert looks_at(FetchError("nobody listens"), older)[1].step is None
+    assert booked.total("output_tokens") == 75
+    assert booked.total("gpu_ns", account="unobserved") == (10 - began_s) * S
+
+
+def test_a_process_that_did_its_work_before_anybody_asked_is_counted_from_now_on():
+    old = f"process_start_time_seconds {START // S - 4000}\n" + page_of(
+        num_requests_running=1, generation_tokens_total=70
+    )
+    assert looks_at(NobodyListensError("nobody listens there"), old)[1].step is None
+    young = old.replace(str(START // S - 4000), str(START // S + 3))
+    assert looks_at(FetchError("a token is wanted", 401), young)[1].step is None
 
 
 def usage_of(tenant: str, prompt: int, cached: int, output: int) -> Usage:
