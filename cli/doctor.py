@@ -78,8 +78,17 @@ def examine(store: Path | None, config: Path | None = None) -> list[Check]:
         checks += check_config(collected)
     if store is None:
         return checks + check_clock(now_ns, None)
+    if config is not None and not store.exists():
+        return [*checks, *check_clock(now_ns, None), _unborn(store)]
     found, newest_ns = _examine_store(store, roots)
     return checks + check_clock(now_ns, newest_ns) + found
+
+
+def _unborn(store: Path) -> Check:
+    """The store of a collector that never ran."""
+    from ..collector.checks.check import Check
+
+    return Check("store", "note", f"there is none at {store} yet: `farebox collect` makes it")
 
 
 def _examine_store(path: Path, roots: list[Path]) -> tuple[list[Check], int | None]:

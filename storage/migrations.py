@@ -123,5 +123,6 @@ def _stamp(connection: Connection, version: int) -> None:
 def _refuse_newer(database: Database, found: int, newest: int) -> None:
     if found > newest:
         raise StoreError(
-            f"{database.file} was written by a newer Farebox (schema {found}, this one knows {newest}): upgrade"
+            f"{database.file} was written by a newer Farebox (schema {found}, this one knows {newest}):"
+            " upgrade Farebox here"
         )

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from shlex import quote
+
 from ...costing.rating import RateError, find_rate
-from ...events import CAPACITIES, SOURCE_STATES, Run, newest_states
+from ...events import CAPACITIES, SOURCE_STATES, Run, SourceState, newest_states
 from ...storage.store import Store
-from .check import Check
+from .check import Check, Level
 
 _MOST_NAMED = 5
 
 
 def check_rates(store: Store) -> Check:
     """A rate for every run, at its newest instant."""
-    rates, runs = store.rates(), store.runs()
-    advice = "add one: `farebox rates add STORE --gpu-type TYPE --price 4.29`"
+    rates, runs, place = store.rates(), _on_gpus(store), quote(str(store.path))
     try:
         bare = [run for run in runs if find_rate(rates, run.gpu_type, _newest(run), run.host, run.engine_id) is None]
     except RateError as error:
-        return Check("rates", "bad", str(error), "`farebox rates list STORE` shows them all")
+        return Check("rates", "bad", str(error), f"`farebox rates list {place}` shows them all")
+    lacking = bare[0].gpu_type if bare else "TYPE"
+    advice = f"add one: `farebox rates add {place} --gpu-type {quote(lacking)} --price PRICE`"
     if bare:
         names = sorted({f"{run.engine_id} ({run.gpu_type} on {run.host})" for run in bare})
         return Check("rates", "bad", f"no rate for {_some(names)}: its time has no price", advice)
@@ -29,24 +33,36 @@ def check_rates(store: Store) -> Check:
 def check_capacity(store: Store) -> Check:
     """Whether every machine that ran is declared; without, idle machines are free."""
     declared = store.settings(CAPACITIES)
-    advice = "declare what you pay for: `farebox hosts add STORE HOST --gpus 8 --type TYPE`"
+    known = {(one.host, one.gpu_type) for one in declared}
+    absent = sorted({(run.host, run.gpu_type) for run in _on_gpus(store)} - known)
+    host, gpu_type = absent[0] if absent else ("HOST", "TYPE")
+    add = f"farebox hosts add {quote(str(store.path))} {quote(host)} --gpus NUMBER --type {quote(gpu_type)}"
+    advice = f"declare what you pay for: `{add}`"
     if not declared:
         return Check("capacity", "note", "no GPUs declared: time without a run is not on any bill", advice)
-    known = {(one.host, one.gpu_type) for one in declared}
-    absent = sorted({f"{run.host} ({run.gpu_type})" for run in store.runs() if (run.host, run.gpu_type) not in known})
     if absent:
-        return Check("capacity", "note", f"runs on machines that are not declared: {_some(absent)}", advice)
+        named = _some([f"{host} ({gpu_type})" for host, gpu_type in absent])
+        return Check("capacity", "note", f"runs on machines that are not declared: {named}", advice)
     return Check("capacity", "ok", f"{len(declared)} declarations; every run is on one")
 
 
 def check_sources(store: Store) -> list[Check]:
     """How every source stood when it was last looked at."""
+    levels: dict[str, Level] = {"up": "ok", "degraded": "note", "down": "bad"}
     return [
-        Check(
-            f"source {one.source}", "ok" if one.state == "up" else "bad", ": ".join(filter(None, (one.state, one.why)))
-        )
+        Check(f"source {one.source}", levels[one.state], ": ".join(filter(None, (_since(one), one.why))))
         for one in sorted(newest_states(store.settings(SOURCE_STATES)))
     ]
+
+
+def _since(one: SourceState) -> str:
+    since = datetime.fromtimestamp(one.since_ns / 1e9, UTC)
+    return one.state if one.state == "up" else f"{one.state} since {since:%Y-%m-%d %H:%MZ}"
+
+
+def _on_gpus(store: Store) -> list[Run]:
+    """The runs whose time costs money; a gateway's or a proxy's does not."""
+    return [run for run in store.runs() if run.gpus]
 
 
 def _newest(run: Run) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -43,9 +44,14 @@ def _writer(layout: Layout) -> Check:
         writer = writer_of(layout.lock)
     except OSError as error:
         return Check("writer", "note", f"cannot tell who records: {layout.lock}: {error.strerror}")
-    if writer is None:
-        return Check("writer", "ok", "nobody records into it now")
-    return Check("writer", "ok", f"process {writer.pid or 'n/a'} records into it")
+    if writer is not None:
+        return Check("writer", "ok", f"process {writer.pid or 'n/a'} records into it")
+    if not os.access(layout.root, os.W_OK):
+        return Check(
+            "writer", "note", f"this user cannot write into {layout.root}: it can be read, and nothing be recorded",
+            "to record, give this user the right to write there (or mount it for writing)",
+        )  # fmt: skip
+    return Check("writer", "ok", "nobody records into it now")
 
 
 def _log(layout: Layout) -> Check:

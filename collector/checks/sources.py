@@ -49,9 +49,8 @@ def _page(source: ScrapeConfig) -> Check:
     if look.is_of_gpus:
         return _gpus(source)
     if look.reading is None:
-        return Check(
-            name, "bad", f"{source.url}: {look.why or 'no answer'}", "is the address right, and the server up?"
-        )
+        why = look.why or "no answer"
+        return Check(name, "bad", why if opened.target.place in why else f"{source.url}: {why}")
     says = f"{source.url} is {look.reading.engine.name}"
     return Check(name, "note" if look.why else "ok", f"{says}: {look.why}" if look.why else says)
 
@@ -71,7 +70,9 @@ def _gpus(source: PageConfig) -> Check:
         poll = DcgmWatch(target.host).see(read_page(fetcher.get(target.path or METRICS).text), time.time_ns())
         fetcher.close()
     except FareboxError as error:
-        return Check(name, "bad", str(error), "is the address right, and the exporter up?")
+        return Check(name, "bad", str(error))
+    if not poll.samples:
+        return Check(name, "bad", f"{source.url}: {poll.why}", "is that the address of a DCGM exporter?")
     says = f"{len(poll.samples)} GPUs and slices on the page of a DCGM exporter"
     return Check(name, "note" if poll.why else "ok", f"{says}: {poll.why}" if poll.why else says)
 

@@ -15,6 +15,7 @@ from ..samples import SampleLog
 from ..scrape.fetch import Fetcher, HttpFetcher, Target
 from ..scrape.page import read_page
 from ..scrape.server import METRICS
+from ..scrape.spelling import KEYS
 from ..spooled.engines import Engines
 from .source import Look
 
@@ -48,7 +49,7 @@ class HardwareSource:
 
 def target_of(config: PageConfig) -> Target:
     """The server of a section; InputError where its address is none."""
-    return Target(config.url, config.token_env, config.token_file, config.ca, config.timeout)
+    return Target(config.url, config.token_env, config.token_file, config.ca, config.timeout, KEYS)
 
 
 class DcgmSource:

@@ -13,6 +13,7 @@ from ..scrape.memory import PageMemory
 from ..scrape.reading import Reading
 from ..scrape.setup import Setup
 from ..scrape.source import ScrapeSource
+from ..scrape.spelling import KEYS
 from ..scrape.split import UsageFeed
 from ..scraped import ScrapeRecorder, recorded_until
 from ..spooled.engines import Engines
@@ -119,6 +120,7 @@ def scrape_source(
         weights=config.weights,
         max_num_seqs=config.seats,
         tenant_id=config.tenant or UNKNOWN_TENANT,
+        spelling=KEYS,
     )
     return ScrapeSource(
         target,

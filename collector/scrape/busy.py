@@ -13,8 +13,7 @@ from .reading import Reading
 
 NOT_SEEN = "no page was read in between: this time is not observed"
 NO_MODEL = (
-    "the page does not tell whether it was busy all the time, and without GPU and model (--gpu, --model) there is no"
-    " step model to ask"
+    "the page does not tell whether it was busy all the time, and without GPU and model there is no step model to ask"
 )
 NO_COUNTERS = "the page tells neither who runs nor how many tokens moved"
 

@@ -33,7 +33,7 @@ def why_unknown(page: Page) -> str:
     """What is on a page that no engine is known by, and what may be the cause."""
     families = Counter(_stem(name) for name in page.samples)
     if not families:
-        return "reachable, but the page is empty"
+        return "reachable, but the page is empty: is the address that of the metrics, and are they switched on?"
     if all(name.startswith(_PROCESS) for name in families):
         return (
             "reachable, but it tells no model metrics, only those of its process: are they switched off"

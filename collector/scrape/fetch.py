@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import ssl
 import threading
@@ -17,6 +18,7 @@ from urllib.parse import urlsplit
 
 from ...errors import FareboxError, InputError
 from ...version import __version__
+from .spelling import FLAGS, Spelling
 
 if TYPE_CHECKING:
     import httpx
@@ -27,10 +29,11 @@ _MOST_REDIRECTS = 3
 _KEPT_S = 4.0
 """How long a connection is kept: uvicorn, on which most engines run, hangs up on one that was idle for 5 s."""
 _REFUSED = "refused"
+_OF_PYTHON = re.compile(r"^.*: (?=\w)| \(_ssl\.c:\d+\)$")
 _ACCEPT = "text/plain;version=0.0.4,application/openmetrics-text;version=1.0.0;q=0.5,*/*;q=0.1"
 _SAYS = {
     400: "the server does not accept the request (400)",
-    401: "the server wants a token (401): name the variable or file that holds it (--token-env, --token-file)",
+    401: "the server wants a token (401): name the variable or file that holds it ({0.token_env}, {0.token_file})",
     403: "the server refuses the token (403): use one that may read the metrics",
     404: "there is no such page (404): check the address, and that the engine's metrics are switched on",
     405: "there is no metrics page here (405): check the address",
@@ -80,6 +83,7 @@ class Target:
     token_file: Path | None = None
     ca_file: Path | None = None
     timeout_s: float = TIMEOUT_S
+    spelling: Spelling = FLAGS
 
     def __post_init__(self) -> None:
         """Refuse what is no address of a web server, and secrets in it, which screens and logs would show."""
@@ -87,7 +91,8 @@ class Target:
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise InputError(f"{self.place} is not an address: write it as http://HOST:PORT")
         if parts.username or parts.password:
-            raise InputError(f"{self.place}: no password in an address; use --token-env or --token-file")
+            token = f"{self.spelling.token_env} or {self.spelling.token_file}"
+            raise InputError(f"{self.place}: no password in an address; use {token}")
 
     @property
     def place(self) -> str:
@@ -157,7 +162,7 @@ class HttpFetcher:
             if time.monotonic() >= deadline:
                 raise FetchError(self._too_slow()) from None
             kind = NobodyListensError if _REFUSED in str(error) else FetchError
-            raise kind(f"{self._target.place}: {_words(error)}") from None
+            raise kind(f"{self._target.place}: {_words(error, self._target.spelling)}") from None
         finally:
             watch.cancel()
 
@@ -210,7 +215,8 @@ class HttpFetcher:
 
     def _body(self, answer: httpx.Response, path: str) -> str:
         if answer.status_code != 200:
-            raise FetchError(f"{self._target.place}{path}: {_says(answer.status_code)}", answer.status_code)
+            says = _says(answer.status_code, self._target.spelling)
+            raise FetchError(f"{self._target.place}{path}: {says}", answer.status_code)
         unpack = _unpacker(answer.headers.get("content-encoding", ""), f"{self._target.place}{path}")
         body = bytearray()
         for piece in answer.iter_raw():
@@ -220,7 +226,7 @@ class HttpFetcher:
         return body.decode("utf-8", "replace")
 
     def _too_slow(self) -> str:
-        return f"{self._target.place} did not answer within {self._target.timeout_s:g} s"
+        return f"{self._target.place} did not answer within {self._target.timeout_s:g} s: is it overloaded, or stopped?"
 
 
 def _trust(ca_file: Path | None) -> ssl.SSLContext | bool:
@@ -249,20 +255,22 @@ def _unpacker(coding: str, place: str) -> Callable[[bytes, int], bytes]:
     return unpack
 
 
-def _says(status: int) -> str:
-    return _SAYS.get(status, f"the server answered {status}")
+def _says(status: int, spelling: Spelling) -> str:
+    return _SAYS.get(status, f"the server answered {status}: see its log").format(spelling)
 
 
-def _words(error: Exception) -> str:
+def _words(error: Exception, spelling: Spelling) -> str:
     text = str(error)
     if "CERTIFICATE_VERIFY_FAILED" in text:
-        return f"its certificate is not trusted ({text.rpartition(': ')[2]}): name the CA's file (--ca-file)"
+        return f"its certificate is not trusted ({_OF_PYTHON.sub('', text)}): name the CA's file ({spelling.ca})"
     if "WRONG_VERSION_NUMBER" in text or "record layer" in text:
         return "it does not speak TLS: write http:// instead of https://"
     if _REFUSED in text:
         return "nobody listens there (connection refused): is the engine up, and the port right?"
     if "Name or service not known" in text or "No address associated" in text or "name resolution" in text:
-        return "there is no host of that name"
+        return "there is no host of that name: check the address"
+    if "reset by peer" in text or "without sending a response" in text:
+        return "the server hung up: if it speaks TLS, write https:// instead of http://"
     return text or type(error).__name__
 
 

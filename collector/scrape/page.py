@@ -109,7 +109,7 @@ def _unwrap(text: str) -> tuple[str, bool]:
         return (inner, True) if isinstance(inner, str) else ("", True)
     if head in ("<", "[", "{"):
         kind = "HTML" if head == "<" else "JSON"
-        raise NotAPageError(f"not a metrics page: the answer is {kind}")
+        raise NotAPageError(f"not a metrics page: the answer is {kind}; is the address that of the metrics?")
     return text, False
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ...events import UNKNOWN_TENANT, Run
 from .fetch import Target
 from .reading import Reading
+from .spelling import FLAGS, Spelling
 
 if TYPE_CHECKING:
     from ...roofline import StepModel
@@ -35,6 +36,7 @@ class Setup:
     max_num_seqs: int | None = None
     tenant_id: str = UNKNOWN_TENANT
     """Who gets what no usage is known of."""
+    spelling: Spelling = FLAGS
 
     def name(self, target: Target) -> str:
         """The engine's id: the configured one, else host and port."""
@@ -44,9 +46,9 @@ class Setup:
         """What has to be said so that money and estimates can be right."""
         told: list[str] = []
         if self.gpu is None and reading.engine.has_gpus:
-            told.append("the GPU type is not known (--gpu): there is no price and no estimate of busy time")
+            told.append(f"the GPU type is not known ({self.spelling.gpu}): no price, and no estimate of busy time")
         if self.gpus is None and reading.engine.has_gpus:
-            told.append("the number of GPUs is not known (--gpus): it is counted as one")
+            told.append(f"the number of GPUs is not known ({self.spelling.gpus}): it is counted as one")
         return told
 
     def step_model(self, reading: Reading) -> StepModel | None:

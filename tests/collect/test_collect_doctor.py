@@ -1,8 +1,11 @@
 """What the doctor says of sources and spools."""
 
+import http.server
 import json
 import os
+import threading
 
+import pytest
 from click.testing import CliRunner
 from spooled_telling import Teller, spool
 
@@ -29,3 +32,61 @@ def test_sources_and_spools(tmp_path):
     assert found["spool late"]["level"] == "bad" and "farebox collect" in found["spool late"]["advice"]
     assert found["spool lossy"]["level"] == "note" and "9 events lost" in found["spool lossy"]["says"]
     assert found["aside w"]["level"] == "bad" and found[f"spools {tmp_path / 'none'}"]["level"] == "note"
+
+
+@pytest.fixture
+def answering():
+    """The address of a server that answers every request with the same status and body, which the test sets."""
+    told = {"status": 200, "body": b""}
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(told["status"])
+            self.send_header("Content-Length", str(len(told["body"])))
+            self.end_headers()
+            self.wfile.write(told["body"])
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    told["url"] = f"http://127.0.0.1:{server.server_port}"
+    yield told
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "says"),
+    [
+        (200, b"<html></html>", "is the address that of the metrics?"),
+        (200, b"", "the page is empty"),
+        (200, b"python_info 1\n", "--disable-log-stats"),
+        (401, b"", "(token_env = …, token_file = …)"),
+        (404, b"", "check the address"),
+        (503, b"", "it may be loading its model"),
+        (500, b"", "see its log"),
+    ],
+)
+def test_a_source_that_cannot_be_read_says_what_happened_where_and_what_to_do(tmp_path, answering, status, body, says):
+    answering["status"], answering["body"] = status, body
+    found = look_at(tmp_path, answering["url"])["source chat"]
+    assert (found["level"], found["says"].count(answering["url"])) == ("bad", 1)
+    assert says in found["says"]
+
+
+def test_what_lacks_in_the_file_is_named_as_it_is_spelled_there(tmp_path, answering):
+    answering["body"] = b'vllm:num_requests_running{engine="0"} 1\n'
+    found = look_at(tmp_path, answering["url"])
+    assert found["source chat"]["level"] == "note"
+    assert "(gpu = …)" in found["source chat"]["says"] and "(gpus = …)" in found["source chat"]["says"]
+    assert "`farebox collect` makes it" in found["store"]["says"]
+
+
+def look_at(folder, url):
+    """What the doctor says of a file with one source, by name."""
+    config = folder / "farebox.toml"
+    config.write_text(f'store = "s"\n[[source]]\nkind = "scrape"\nurl = "{url}"\nengine = "chat"\n')
+    done = CliRunner().invoke(app, ["doctor", "-c", str(config), "--json"])
+    return {check["name"]: check for check in json.loads(done.stdout)}

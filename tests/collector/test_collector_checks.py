@@ -5,7 +5,10 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
-from farebox.collector.checks import clock, place
+from farebox.collector.checks import clock, money, place
+from farebox.collector.recorder import Recorder
+from farebox.collector.unmetered import unmetered_run
+from farebox.storage.store import create_store
 
 NOW_NS = 1_800_000_000_000_000_000
 
@@ -51,3 +54,28 @@ def test_a_log_that_grew_and_a_disk_that_fills_are_bad(monkeypatch, tmp_path):
     found = {check.name: check for check in place.check_place(tmp_path)}
     assert (found["log"].level, found["room"].level) == ("bad", "bad")
     assert "100 MiB" in found["log"].says and "500 MiB" in found["room"].says
+
+
+def test_a_store_that_can_only_be_read_says_what_does_not_work(monkeypatch, tmp_path):
+    monkeypatch.setattr(place.os, "access", lambda path, mode: not mode & place.os.W_OK)
+    found = {check.name: check for check in place.check_place(tmp_path)}
+    assert (found["writer"].level, "nothing be recorded" in found["writer"].says) == ("note", True)
+
+
+def test_advice_names_the_store_and_what_its_runs_lack(tmp_path):
+    with create_store(tmp_path / "my store") as store:
+        gateway = unmetered_run("litellm", "r1", "gateway", NOW_NS)
+        record(store, gateway)
+        assert (money.check_rates(store).level, money.check_capacity(store).level) == ("note", "note")
+        record(store, gateway._replace(engine_id="chat", host="gpu-7", gpu_type="h100_sxm", gpus=1))
+        rates, capacity = money.check_rates(store), money.check_capacity(store)
+    assert rates.level == "bad"
+    assert f"`farebox rates add '{tmp_path}/my store' --gpu-type h100_sxm --price PRICE`" in (rates.advice or "")
+    assert "gpu-7 --gpus NUMBER --type h100_sxm" in (capacity.advice or "")
+
+
+def record(store, run):
+    """Record a run without any event."""
+    recorder = Recorder(store, bulk=False)
+    recorder.run(run)
+    recorder.flush()
