@@ -67,7 +67,7 @@ def _budget(snapshot: Snapshot, width: int, glyphs: Glyphs) -> list[Line]:
 
 
 def _pair(left: str, told: str, right: str, also: str) -> Line:
-    return [(f"{left:<{lines.INDENT}}{told:<34}{right:<{lines.INDENT}}{also}", "")]
+    return [(f"{left:<{lines.INDENT}}{told:<33} {right:<{lines.INDENT}}{also}", "")]
 
 
 def _decimal(value: object) -> str:

@@ -11,6 +11,9 @@ from typing import Any, NamedTuple
 from ...events import Spooled
 from .lines import LOCK, decode, segment_path, segments
 
+MOST_BYTES = 64 * 2**20
+"""No writer makes a longer line: one that is longer is damage, and is read in pieces."""
+
 
 class Event(NamedTuple):
     """An event of a spool, and the place behind it."""
@@ -95,8 +98,8 @@ class SpoolReader:
         offset = self.place.offset if number == self.place.segment else 0
         with segment_path(self.folder, number).open("rb") as file:
             file.seek(offset)
-            while limit > 0 and (line := file.readline()):
-                if not line.endswith(b"\n") and not is_done:
+            while limit > 0 and (line := file.readline(MOST_BYTES)):
+                if not line.endswith(b"\n") and not is_done and len(line) < MOST_BYTES:
                     return
                 offset += len(line)
                 self.place = Spooled(self.writer, number, offset)

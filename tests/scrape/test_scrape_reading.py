@@ -143,6 +143,16 @@ def test_engines_behind_others_are_still_themselves():
     assert (triton.engine.kind, triton.model, triton.counters["prompt_tokens"]) == ("vllm", "m", 10)
     ray = read('ray_sglang_num_running_reqs{WorkerId="w1"} 2\nray_sglang_num_running_reqs{WorkerId="w2"} 3\n')
     assert (ray.engine.kind, ray.gauges["running"]) == ("sglang", 5)
+    earlier = read('ray_vllm:num_requests_running{WorkerId="w1"} 2\nray_vllm:prompt_tokens_total{WorkerId="w1"} 30\n')
+    assert (earlier.engine.kind, earlier.counters["prompt_tokens"]) == ("ray", 30)
+    seats = "num_requests_running 2\nnum_request_max 64\ngpu_cache_usage_perc 0.5\n"
+    nim = read(seats + "prompt_tokens_total 7\ngeneration_tokens_total 9\n")
+    assert (nim.engine.kind, nim.gauges["kv_ratio"], nim.facts["seats"], nim.counters["output_tokens"]) == (
+        "trtllm",
+        0.5,
+        64,
+        9,
+    )
     router = read('vllm:current_qps{server="a"} 2\nvllm:num_requests_running{server="a"} 4\n')
     assert (router.engine.kind, router.engine.has_gpus, router.gauges["running"]) == ("vllm_router", False, 4)
 

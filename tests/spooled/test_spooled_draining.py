@@ -7,7 +7,10 @@ import pytest
 from spooled_telling import MS, START_NS, Collector, Teller, append_lines, spool
 
 from farebox.events import LEDGER, Spooled
-from farebox.storage.spool.lines import segment_path, segments
+from farebox.storage.errors import StoreFullError
+from farebox.storage.spool import reader
+from farebox.storage.spool.lines import encode, segment_path, segments
+from farebox.storage.spool.writer import SpoolWriter
 
 
 def told_steps(events):
@@ -142,6 +145,46 @@ def test_damaged_lines_are_counted_and_the_rest_is_recorded(collector):
     path.write_bytes(lines[0] + b"\x00" * 300 + lines[1][300:] + lines[2])
     assert "1 damaged lines" in collector.look().why
     assert [step.step_seq for step in collector.steps()] == [1]
+
+
+@pytest.mark.parametrize("is_written", [True, False])
+def test_what_a_hand_wrote_into_a_segment_costs_itself_only(collector, monkeypatch, is_written):
+    monkeypatch.setattr(reader, "MOST_BYTES", 4096)
+    teller = Teller()
+    folder = collector.root / "w"
+    rubbish = [b"garbage\n", bytes(range(256)) + b"\n", b'deadbeef {"step":1}\n', b"x" * 10_000 + b"\n", b"\xff\xfe"]
+    lines = [encode(event) for event in (teller.run(), teller.step(), teller.step(), teller.step(), teller.step())]
+    writer = SpoolWriter(folder)
+    told = b"".join(line + junk for line, junk in zip(lines, rubbish, strict=True))
+    segment_path(folder, 0).write_bytes(told)
+    if not is_written:
+        writer.close()
+    found = collector.look()
+    assert [step.step_seq for step in collector.steps()] == [0, 1, 2, 3]
+    assert collector.source.faults["damaged"] == 8 - is_written, "the end of a living writer's line may still come"
+    assert found.state == "degraded" and "damaged lines" in found.why
+    if is_written:
+        writer.close()
+
+
+def test_a_store_without_room_takes_everything_over_once_there_is_some(collector, monkeypatch):
+    teller = Teller()
+    events = [*teller.life(50), teller.end()]
+    spool(collector.root / "w", events)
+
+    def refuse(*_, **__):
+        raise StoreFullError("no room to write it: its disk is full")
+
+    with monkeypatch.context() as full:
+        full.setattr(collector.store, "append_all", refuse)
+        for _ in range(3):
+            found = collector.look()
+            assert found.state == "degraded" and "its disk is full" in found.why
+    assert not collector.steps() and (collector.root / "w").exists()
+    collector.look(2)
+    assert [step.step_seq for step in collector.steps()] == told_steps(events)
+    assert sorted(one.request_id for one in collector.requests()) == told_requests(events)
+    assert collector.ledger().total() == collector.walls()
 
 
 def test_two_runs_of_one_engine_at_once_are_refused_and_others_go_on(collector):

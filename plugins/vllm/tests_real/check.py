@@ -2,8 +2,8 @@
 
     make test-vllm          (or: python check.py FOLDER, with the Python of an environment that has vLLM and the plugin)
 
-Four servers, one after the other: as vLLM comes, with two API servers and tenants by API key, with a KV cache so small
-that requests are preempted, and with drafts. Each under load with aborted streams, shared prefixes and n = 2.
+Four servers, one after the other: as vLLM comes, with two API servers and tenants by API key, with two and a KV cache
+so small that requests are preempted, and with drafts. Each under load with aborted streams, shared prefixes and n = 2.
 """
 
 from __future__ import annotations
@@ -45,7 +45,14 @@ DRAFTING = {"method": "ngram", "num_speculative_tokens": DRAFTS, "prompt_lookup_
 CASES = (
     Case("as it comes", (), 90),
     Case("two API servers, tenants by key", TWO_SERVERS, 90, by_key=True),
-    Case("a tiny KV cache", FEW_BLOCKS, 36, prompts=(8, 40, 100), outputs=(256,), preempts=True),
+    Case(
+        "two API servers, a tiny KV cache",
+        FEW_BLOCKS + TWO_SERVERS,
+        36,
+        prompts=(8, 40, 100),
+        outputs=(256,),
+        preempts=True,
+    ),
     Case("with drafts", ("--speculative-config", json.dumps(DRAFTING)), 45, drafts=True),
 )
 
