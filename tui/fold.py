@@ -86,7 +86,7 @@ class Fold:
         self.run = run
         self.model = model_of(run.step_model)
         self.seconds: dict[int, Second] = {}
-        self.first_ns = max(run.started_ns, since_ns)
+        self.first_ns = self._since_ns = max(run.started_ns, since_ns)
         self.last_step: Step | None = None
         self.requests: deque[Request] = deque(maxlen=REQUESTS_KEPT)
         """Those that ended in the last minutes, as they were told."""
@@ -160,8 +160,9 @@ class Fold:
         self._paid = {known: self._paid.get(known, 0)}
 
     def interval(self, interval: Interval) -> None:
-        """Keep what a page said about the time of a step."""
+        """Keep what a page said about the time of a step; it is known from its start, also where nobody saw a step."""
         self.intervals.append(interval)
+        self.first_ns = min(self.first_ns, max(self._since_ns, interval.started_ns))
 
     def request(self, request: Request) -> None:
         """Fold one finished request."""

@@ -24,6 +24,7 @@ def as_pages_say(snapshot: Snapshot, intervals: Sequence[Interval]) -> Snapshot:
     missing: dict[str, str] = json.loads(newest.missing or "{}")
     ttft = _latency(_sum(histograms, "ttft"))
     every = max(interval.duration_ns for interval in list(intervals)[-MOST_EVERY:])
+    tells_tokens = not {"prompt_tokens", "output_tokens"} & missing.keys()
     return replace(
         snapshot,
         engine=replace(snapshot.engine, every_ns=every),
@@ -38,7 +39,7 @@ def as_pages_say(snapshot: Snapshot, intervals: Sequence[Interval]) -> Snapshot:
         roofline_reason=NO_STEPS,
         alone_ns=None,
         alone_reason=NO_STEPS,
-        per_1k=None if {"prompt_tokens", "output_tokens"} & missing.keys() else snapshot.per_1k,
+        per_1k=snapshot.per_1k if tells_tokens and snapshot.busy_ns else None,
         missing=missing,
     )
 

@@ -112,3 +112,13 @@ def test_a_source_that_is_down_is_told(scraped):
     down = SourceState("vllm-0", "vllm", "down", START + 6 * S, START + 6 * S, "nobody listens there")
     told.settings_of[SOURCE_STATES] = [down]
     assert "vllm-0 down since 00:00:06: nobody listens there" in plain_snapshot(look(told))
+
+
+def test_tokens_are_told_where_nobody_knows_how_busy_the_engine_was(scraped):
+    unknown = INTERVAL._replace(running=None, missing=json.dumps({"running": "not on this page"}))
+    told = scraped(unknown)
+    step = told.step_list[0]
+    told.step_list[0] = step._replace(started_ns=START + 5 * S - 1, duration_ns=0, idle_before_ns=0)
+    told.share_list = [told.share_list[0]._replace(started_ns=START + 5 * S - 1, gpu_ns=0)]
+    snapshot = look(told)
+    assert (snapshot.wall_ns, snapshot.output_tokens, snapshot.busy_ns, snapshot.per_1k) == (5 * S, 400, 0, None)
