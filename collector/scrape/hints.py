@@ -10,6 +10,7 @@ OTHERS = ("lmcache:",)
 MANY = 100_000
 """Prompt tokens without a single hit that are no coincidence of a server that has just begun."""
 _WORK = ("prompt_tokens", "output_tokens")
+_REQUESTS, _ANSWERS = "vllm:request_params_n_count", "vllm:e2e_request_latency_seconds_count"
 
 
 class Hints:
@@ -24,7 +25,7 @@ class Hints:
         others = counters_of_others(page)
         self._implausible = self._implausible or self._climb_alone(reading, others)
         self._last = reading, others
-        told = [_no_hits(reading), _hits_again(reading)]
+        told = [_no_hits(reading), _hits_again(reading), _several_answers(page)]
         if self._implausible:
             told.append("counters of lmcache climb while nobody rides and no token moves: nothing is taken from them")
         return [hint for hint in told if hint is not None]
@@ -42,11 +43,11 @@ class Hints:
 
 def counters_of_others(page: Page) -> dict[str, float]:
     """Counters that are not the engine's own, each summed over its series."""
-    return {
-        name: sum(sample.value or 0 for sample in page.get(name))
-        for name in page.samples
-        if name.startswith(OTHERS) and name.endswith("_total")
-    }
+    return {name: _sum(page, name) for name in page.samples if name.startswith(OTHERS) and name.endswith("_total")}
+
+
+def _sum(page: Page, name: str) -> float:
+    return sum(sample.value or 0 for sample in page.get(name))
 
 
 def _no_hits(reading: Reading) -> str | None:
@@ -64,3 +65,10 @@ def _hits_again(reading: Reading) -> str | None:
     if not counters.get("preemptions") or not counters.get("cached_tokens") or "cache_queries" not in counters:
         return None
     return "sequences were preempted: hits may count their tokens again, so savings are those that requests tell"
+
+
+def _several_answers(page: Page) -> str | None:
+    """Why a page's prompt tokens are more than those of usages."""
+    if not page.get(_REQUESTS) or _sum(page, _ANSWERS) <= _sum(page, _REQUESTS):
+        return None
+    return "some requests asked for several answers (n > 1): the page counts their prompt once for each, usages once"

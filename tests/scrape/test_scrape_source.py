@@ -316,9 +316,11 @@ def test_events_split_what_the_page_has_under_one_name():  # B25
 
 
 def test_n_choices_count_their_prompt_once_for_each():  # B27
-    look = looks_at(case("B27.t0.prom"), case("B27.t1.prom"))[1]
+    before, look = looks_at(case("B27.t0.prom"), case("B27.t1.prom"))
     assert look.interval is not None
     assert (look.interval.prompt_tokens, look.interval.output_tokens) == (40, 56)
+    assert "the page counts their prompt once for each, usages once" in (look.why or "")
+    assert look.standing == "up" and "n > 1" not in (before.why or "")
 
 
 def test_rejected_drafts_are_rows_but_no_output():  # C28
