@@ -63,12 +63,18 @@ class ScrapedEngine:
             self._is_of_gpus = True
             return self._gpus.look()
         self._record(seen)
+        if seen.reading is not None and seen.run is not None and self._is_alone(seen.run):
+            self._record(self._source.part())
         return Look(seen.standing, seen.why, again_s=self._source.wait_s, is_told=True)
 
     def close(self) -> None:
         """Let go of the server; the run ends where it was last seen."""
         self._record(self._source.close())
         self._gpus.close()
+
+    def _is_alone(self, run: Run) -> bool:
+        """Whether an engine goes on whose steps nobody tells any more: its plugin has switched itself off."""
+        return run.run_id in self._beside and not self._engines.is_exact(self.name)
 
     def _record(self, seen: Seen) -> None:
         """Record a look. A run that was seen beside a spool stays so, also when the spool has come to its end."""

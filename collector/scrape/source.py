@@ -117,6 +117,12 @@ class ScrapeSource:
         assert self._last is not None
         return self._stand(look, [*([look.why] if look.why else []), *notes], self._last.reading)
 
+    def part(self) -> Look:
+        """End the run where it was last seen; the next page begins another one there, and what moved since counts."""
+        if self._last is not None:
+            self._remembered, self._not_before_ns = self._last.reading, self._last.at_ns
+        return Look(ended=self._end())
+
     def close(self) -> Look:
         """Let go of the server; the run ends where it was last seen."""
         self._fetcher.close()

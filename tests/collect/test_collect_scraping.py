@@ -105,8 +105,14 @@ def test_beside_a_spool_a_page_gives_intervals_only(tmp_path, engine):
     assert not collector.engines.is_exact("chat"), "its writer is gone, and all is recorded"
     engine["output"] += 40
     source.look()
-    source.close()
     assert {run.run_id: run.gpus for run in collector.store.runs() if run.gpus} == {"r1": 1}
+    counted = tokens(collector)["unknown", "output"]
+    engine["output"] += 9
+    time.sleep(1.1)
+    source.look()
+    source.close()
+    assert tokens(collector)["unknown", "output"] == counted + 9, "the engine goes on without its plugin"
+    assert sum(run.gpus for run in collector.store.runs()) == 2
     assert collector.ledger().total() == collector.walls()
     collector.store.close()
 
