@@ -24,14 +24,16 @@ class Pace:
         """Every read keeps the engine from sleeping."""
         self._still = 0
         self._failures = 0
+        self._took_s = 0.0
         self.wait_s = period_s
         """How long to wait now."""
 
     def read(self, took_s: float, *, moved: bool) -> None:
-        """Take note of a page that took so long, and whether anything moved on it."""
+        """Take note of a page that took so long, and whether anything moved on it; one slow page is no slow server."""
         self._failures = 0
         self._still = 0 if moved else self._still + 1
-        wait = max(self._period_s, took_s / PART)
+        wait = max(self._period_s, min(took_s, self._took_s) / PART)
+        self._took_s = took_s
         if self.may_sleep and self._still >= STILL_LOOKS:
             wait *= 2 ** (self._still - STILL_LOOKS + 1)
         self.wait_s = min(wait, LONGEST_S)

@@ -256,6 +256,14 @@ def test_a_page_that_fails_is_tried_later_and_later_up_to_half_a_minute():
     assert pace.wait_s == 5
 
 
+def test_one_slow_page_does_not_close_the_eyes_and_a_slow_server_is_asked_rarely():
+    pace, waits = Pace(5), []
+    for took_s in (0.01, 9.0, 0.01, 2.0, 1.0, 0.01):
+        pace.read(took_s, moved=True)
+        waits.append(pace.wait_s)
+    assert waits == [5, 5, 5, 5, 20, 5]
+
+
 def test_a_router_is_never_made_to_load_or_wake_a_model():  # B17
     told = json.loads(case("B17.server.json"))
     asked_models: list[str] = []
