@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
-import re
 import secrets
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,13 +17,13 @@ from sqlalchemy import Connection
 
 from ..events import LEDGER, RUNS, Run, Table
 from .database import Database
-from .errors import StoreError
-from .layout import DAY_NS, TEMP_PREFIX, Layout, day_of, make_private_folder, sync_folder, temp_of
-from .manifest import ArchivedFile, add_files, counted_paths
-from .parquet import FileWriter, write_file
+from .errors import StoreError, StoreFullError
+from .files import Files, open_files, path_of
+from .layout import DAY_NS, Layout, day_of
+from .lock import files_removable
+from .manifest import ArchivedFile, add_files, counted_paths, drop_files
+from .parquet import FileWriter, Written, write_file
 from .rows import extent
-
-_OUR_NAME = re.compile(rf"(?:{re.escape(TEMP_PREFIX)}.+|-?\d+-[0-9a-f]{{16}}\.parquet)")
 
 
 class OfDay(NamedTuple):
@@ -43,7 +40,7 @@ class OpenFile:
 
     writer: FileWriter
     table: Table
-    path: Path
+    path: str
     min_ns: int
     max_ns: int = 0
     rows: int = 0
@@ -58,9 +55,11 @@ class OpenFile:
 class Staging:
     """Files of one hand-over. They count once `record` has entered them and its transaction is committed."""
 
-    def __init__(self, layout: Layout) -> None:
-        self._layout = layout
+    def __init__(self, files: Files) -> None:
+        self._files = files
         self._open: list[OpenFile] = []
+        self.begun: list[str] = []
+        """Every file that was created, finished or not."""
         self.files: list[ArchivedFile] = []
 
     def add(self, table: Table, rows: pa.Table) -> None:
@@ -78,8 +77,9 @@ class Staging:
 
     def open(self, table: Table, min_ns: int) -> OpenFile:
         """A file for rows of the UTC date of `min_ns`, the first one's time, to be written bit by bit."""
-        path = self._path(table, day_of(min_ns), f"{min_ns}-{secrets.token_hex(8)}")
-        opened = OpenFile(FileWriter(temp_of(path), table), table, path, min_ns)
+        path = path_of(table.name, day_of(min_ns), f"{min_ns}-{secrets.token_hex(8)}")
+        self.begun.append(path)
+        opened = OpenFile(FileWriter(self._files.create(path), table), table, path, min_ns)
         self._open.append(opened)
         return opened
 
@@ -87,65 +87,84 @@ class Staging:
         """Finish the open files: no more rows for them."""
         while self._open:
             file = self._open.pop()
-            size = file.writer.close()
-            self._list(file.table, file.path, file.rows, size, file.min_ns, file.max_ns)
+            self._list(file.table, file.path, file.rows, file.writer.close(), file.min_ns, file.max_ns)
 
     def abandon(self) -> None:
-        """Let go of the open files and list them among those to be removed."""
+        """Let go of the open files as they are."""
         for file in self._open:
-            file.writer.abandon()
-            self._list(file.table, file.path, 0, 0, file.min_ns, file.min_ns)
+            with contextlib.suppress(OSError):
+                file.writer.abandon()
         self._open.clear()
 
     def record(self, connection: Connection) -> None:
         """Give every file its name and enter it in the manifest; call it last in a transaction."""
-        paths = [self._layout.root / file.path for file in self.files]
-        for path in paths:
-            os.replace(temp_of(path), path)  # noqa: PTH105
-        for folder in {path.parent for path in paths}:
-            sync_folder(folder)
+        self._files.publish([file.path for file in self.files])
         add_files(connection, self.files)
 
     def _write(self, table: Table, of_day: OfDay, name: str) -> None:
         rows, min_ns, max_ns = of_day
-        path = self._path(table, day_of(min_ns), name)
-        self._list(table, path, rows.num_rows, write_file(temp_of(path), table, rows), min_ns, max_ns)
+        path = path_of(table.name, day_of(min_ns), name)
+        self.begun.append(path)
+        written = write_file(self._files.create(path), table, rows)
+        self._list(table, path, rows.num_rows, written, min_ns, max_ns)
 
-    def _path(self, table: Table, day: str, name: str) -> Path:
-        folder = self._layout.partition(table.name, day)
-        for parent in (self._layout.archive, folder.parent, folder):
-            make_private_folder(parent)
-        return folder / f"{name}.parquet"
-
-    def _list(self, table: Table, path: Path, rows: int, size: int, min_ns: int, max_ns: int) -> None:
-        relative = self._layout.relative(path)
-        self.files.append(ArchivedFile(relative, table.name, day_of(min_ns), rows, size, min_ns, max_ns))
+    def _list(self, table: Table, path: str, rows: int, written: Written, min_ns: int, max_ns: int) -> None:
+        day, size, foot_crc = day_of(min_ns), *written
+        self.files.append(ArchivedFile(path, table.name, day, rows, size, min_ns, max_ns, foot_crc))
 
 
 @contextmanager
 def staging(layout: Layout, database: Database) -> Generator[Staging, None, None]:
     """Write files for one hand-over; those that did not get to count are removed when it fails."""
-    staged = Staging(layout)
+    files = open_files(layout)
+    staged = Staging(files)
     try:
         yield staged
     except BaseException:
         with contextlib.suppress(StoreError, OSError):
             staged.abandon()
-            _sweep_failed(layout, database, staged.files)
+            files.discard(staged.begun)
+            files.remove(_uncounted(database, staged.begun))
         raise
 
 
-def sweep(layout: Layout, database: Database) -> list[str]:
-    """Remove what a crash left in the archive: files with our names that the manifest does not know."""
-    found = [path for path in layout.archive.glob("*/date=*/*") if _OUR_NAME.fullmatch(path.name)]
-    return _remove_uncounted(layout, database, found)
+def replace_files(
+    layout: Layout, database: Database, gone: Sequence[ArchivedFile], staged: Staging | None = None
+) -> None:
+    """Let files count no longer, and those of a hand-over in their place; then remove them, while nobody reads.
+
+    They go when the database itself has it: its log alone may be lost, and then it would count on them.
+    Raises ArchiveBusyError while somebody goes on reading; then nothing has changed.
+    """
+    files = open_files(layout)
+    with files_removable(files.lock):
+        with database.writing(durable=True) as connection:
+            drop_files(connection, [file.path for file in gone])
+            if staged is not None:
+                staged.record(connection)
+        with contextlib.suppress(StoreFullError):
+            database.checkpoint()
+        files.remove(file.path for file in gone)
 
 
-def remove_files(paths: Iterable[Path]) -> None:
-    """Remove files that no longer count; one that is gone already is fine."""
-    for path in paths:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(path)  # noqa: PTH108
+def sweep(layout: Layout, database: Database, warnings: list[str]) -> list[str]:
+    """Remove what a crash left in the archive: files with our names that the manifest does not know.
+
+    When files that it knows are missing, it may be older than the archive: then nothing goes, and `warnings` says so.
+    """
+    files = open_files(layout)
+    there = files.ours()
+    leftovers = _uncounted(database, there)
+    with database.reading() as connection:
+        missing = counted_paths(connection).difference(there)
+    if missing and leftovers:
+        warnings.append(
+            f"{len(missing)} files of the archive are missing, and {len(leftovers)} that nobody knows were left there:"
+            f" the database may be older than the archive (the first that is missing: {files.name(min(missing))})"
+        )
+        return []
+    files.remove(leftovers)
+    return leftovers
 
 
 def merged(table: Table, rows: pa.Table) -> pa.Table:
@@ -204,15 +223,7 @@ def by_day(table: Table, rows: pa.Table) -> list[OfDay]:
     return [OfDay(day, *extent(day, table.time)) for day in days]
 
 
-def _sweep_failed(layout: Layout, database: Database, files: Sequence[ArchivedFile]) -> None:
-    paths = [layout.root / file.path for file in files]
-    remove_files(temp_of(path) for path in paths)
-    _remove_uncounted(layout, database, paths)
-
-
-def _remove_uncounted(layout: Layout, database: Database, paths: Sequence[Path]) -> list[str]:
+def _uncounted(database: Database, paths: Sequence[str]) -> list[str]:
     with database.reading() as connection:
         counted = counted_paths(connection)
-    leftovers = [path for path in paths if layout.relative(path) not in counted]
-    remove_files(leftovers)
-    return [layout.relative(path) for path in leftovers]
+    return [path for path in paths if path not in counted]

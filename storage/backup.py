@@ -11,7 +11,9 @@ from typing import NamedTuple
 from ..errors import InputError
 from .database import Database
 from .errors import StoreError
+from .files import Files, open_files
 from .layout import Layout, make_private_folder, open_private_file, sync_folder
+from .local_files import LocalFiles
 from .lock import files_kept
 from .manifest import ArchivedFile, all_files
 from .source import Source
@@ -45,7 +47,8 @@ def back_up(source: Source, destination: Path, *, copy: bool) -> Backup:
 def _write(source: Source, target: Layout, copy: bool) -> Backup:
     make_private_folder(target.root)
     os.close(open_private_file(target.database, os.O_RDWR | os.O_EXCL))
-    with files_kept(source.layout.archive):
+    originals, copies = open_files(source.layout), LocalFiles(target.archive)
+    with files_kept(originals.lock):
         source.database.copy_to(target.database)
         database = Database(target.database)
         try:
@@ -53,28 +56,34 @@ def _write(source: Source, target: Layout, copy: bool) -> Backup:
                 files = all_files(connection)
         finally:
             database.close()
-        links = sum(_bring(source, target, file, copy) for file in files)
-    for folder in {target.root, *((target.root / file.path).parent for file in files)}:
+        links = sum(_bring(originals, copies, file, copy, source.warnings) for file in files)
+    for folder in {target.root, *(Path(copies.at(file.path)).parent for file in files)}:
         sync_folder(folder)
     return Backup(target.root, len(files), sum(file.bytes for file in files), links)
 
 
-def _bring(source: Source, target: Layout, file: ArchivedFile, copy: bool) -> bool:
+def _bring(originals: Files, copies: LocalFiles, file: ArchivedFile, copy: bool, warnings: list[str]) -> bool:
     """Bring one file over; true when it is a link. One that is missing is named in the store's warnings."""
-    original, there = source.layout.root / file.path, target.root / file.path
-    for folder in (target.archive, there.parent.parent, there.parent):
+    try:
+        if not copy and not originals.is_remote and _link(Path(originals.at(file.path)), Path(copies.at(file.path))):
+            return True
+        with originals.filesystem.open_input_stream(originals.at(file.path)) as read, copies.create(file.path) as write:
+            shutil.copyfileobj(read, write, 1 << 20)
+        copies.publish([file.path])
+    except FileNotFoundError as error:
+        warnings.append(f"{originals.name(file.path)} is not in the backup ({file.rows} rows of {file.date}): {error}")
+        copies.discard([file.path])
+    return False
+
+
+def _link(original: Path, there: Path) -> bool:
+    """Link a file; false where it cannot be done: on another file system, or one that has no links."""
+    for folder in (there.parent.parent.parent, there.parent.parent, there.parent):
         make_private_folder(folder)
     try:
-        if not copy:
-            os.link(original, there)
-            return True
-    except FileNotFoundError as error:
-        source.warnings.append(f"{original} is not in the backup ({file.rows} rows of {file.date}): {error}")
-        return False
+        os.link(original, there)
+    except FileNotFoundError:
+        raise
     except OSError:
-        pass  # another file system, or one that has no links
-    with original.open("rb") as read, os.fdopen(open_private_file(there, os.O_WRONLY | os.O_EXCL), "wb") as write:
-        shutil.copyfileobj(read, write, 1 << 20)
-        write.flush()
-        os.fsync(write.fileno())
-    return False
+        return False
+    return True

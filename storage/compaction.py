@@ -5,13 +5,13 @@ from __future__ import annotations
 import pyarrow as pa
 
 from ..events import Table
-from .archive import merged, remove_files, staging
+from .archive import merged, replace_files, staging
+from .damage import scan_checked
 from .database import Database
 from .errors import ArchiveBusyError
+from .files import open_files
 from .layout import Layout
-from .lock import files_removable
-from .manifest import FULL_ROWS, ArchivedFile, crowded_partitions, drop_files, files_of
-from .parquet import scan_file
+from .manifest import FULL_ROWS, ArchivedFile, crowded_partitions, files_of
 from .tables import ROLLED
 
 
@@ -40,11 +40,7 @@ def _compact_partition(layout: Layout, database: Database, table: Table, day: st
         return 0
     with staging(layout, database) as staged:
         staged.add(table, merged(table, rows))
-        with files_removable(layout.archive):
-            with database.writing(durable=True) as connection:
-                drop_files(connection, [file.path for file in sources])
-                staged.record(connection)
-            remove_files(layout.root / file.path for file in sources)
+        replace_files(layout, database, sources, staged)
     return len(sources)
 
 
@@ -53,9 +49,10 @@ def _read(
 ) -> tuple[list[ArchivedFile], pa.Table]:
     sources: list[ArchivedFile] = []
     batches: list[pa.RecordBatch] = []
+    there = open_files(layout)
     for file in files:
         try:
-            batches += list(scan_file(layout.root / file.path, table.schema, None, None))
+            batches += list(scan_checked(there, file, table.schema))
         except (OSError, pa.ArrowException) as error:
             warnings.append(f"{file.path} was not compacted: {error}")
         else:

@@ -9,11 +9,12 @@ from typing import Any, NamedTuple, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
-from pyarrow.fs import LocalFileSystem
 
 from ..events import Table
 from . import hot
+from .damage import check
 from .database import Database
+from .files import Files, open_files
 from .layout import DAY_NS, Layout
 from .manifest import ArchivedFile, files_of
 from .parquet import FORMAT
@@ -50,21 +51,37 @@ def tables_for(layout: Layout, database: Database, queries: Sequence[Query], ski
             files = files_of(connection, name, query.start_ns, query.end_ns)
             kept = [file for file in files if file.path not in skipped]
             rows = hot.unarchived(connection, query.table, columns, *query.sql_conditions())
-            found.datasets[name] = _limited(query, _joined(layout, query.table, kept, rows))
+            found.datasets[name] = _joined(open_files(layout), query, kept, rows)
             found.files.extend(kept)
     return found
 
 
-def _joined(layout: Layout, table: Table, files: Sequence[ArchivedFile], rows: pa.Table) -> ds.Dataset:
-    schema = dated(table)
-    fragments: list[Any] = [_fragment(layout, table, file) for file in files]
-    archived = _DS.FileSystemDataset(fragments, schema, FORMAT, LocalFileSystem())
-    return _DS.UnionDataset(schema, [archived, ds.dataset(_with_date(table, rows))])
+class CheckedDataset(ds.UnionDataset):
+    """Archived and hot rows as one. A file is checked when a scan needs it, and not before: see `damage.check`."""
+
+    def look_at(self, files: Files, listed: Sequence[ArchivedFile], limit: pc.Expression | None) -> None:
+        """What its scans check and never go beyond."""
+        self._files, self._limit = files, limit
+        self._listed = {files.at(file.path): file for file in listed}
+
+    def scanner(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, *, filter: pc.Expression | None = None, **options: Any
+    ) -> ds.Scanner:
+        """Scan what meets a condition; OSError when a file that may hold some of it is damaged."""
+        met = filter if self._limit is None else self._limit if filter is None else self._limit & filter
+        archived: Any = self.children[0]
+        for fragment in archived.get_fragments(met):
+            check(self._files, self._listed[fragment.path])
+        return super().scanner(filter=met, **options)
 
 
-def _limited(query: Query, dataset: ds.Dataset) -> ds.Dataset:
-    condition = query.arrow_condition()
-    return dataset if condition is None else dataset.filter(condition)
+def _joined(files: Files, query: Query, listed: Sequence[ArchivedFile], rows: pa.Table) -> ds.Dataset:
+    table, schema = query.table, dated(query.table)
+    fragments: list[Any] = [_fragment(files, table, file) for file in listed]
+    archived = _DS.FileSystemDataset(fragments, schema, FORMAT, files.filesystem)
+    joined = cast(Any, CheckedDataset)(schema, [archived, ds.dataset(_with_date(table, rows))])
+    joined.look_at(files, listed, query.arrow_condition())
+    return joined
 
 
 def dated(table: Table) -> pa.Schema:
@@ -72,12 +89,11 @@ def dated(table: Table) -> pa.Schema:
     return table.schema.append(pa.field(DATE, pa.date32(), metadata={"unit": "", "doc": "the UTC date of the row"}))
 
 
-def _fragment(layout: Layout, table: Table, file: ArchivedFile) -> Any:
+def _fragment(files: Files, table: Table, file: ArchivedFile) -> Any:
     at = pc.field(table.time)
     day = pc.field(DATE) == pa.scalar(date.fromisoformat(file.date))
     within = day & (at >= file.min_ns) & (at <= file.max_ns)
-    path = str(layout.root / file.path)
-    return FORMAT.make_fragment(path, filesystem=LocalFileSystem(), partition_expression=within)
+    return FORMAT.make_fragment(files.at(file.path), filesystem=files.filesystem, partition_expression=within)
 
 
 def _with_date(table: Table, rows: pa.Table) -> pa.Table:

@@ -7,13 +7,13 @@ import pyarrow.compute as pc
 from sqlalchemy import delete
 
 from ..events import REQUESTS
-from .archive import remove_files, staging
+from .archive import replace_files, staging
+from .damage import scan_checked
 from .database import Database
 from .errors import StoreError
+from .files import open_files
 from .layout import Layout
-from .lock import files_removable
-from .manifest import ArchivedFile, drop_files, files_of
-from .parquet import scan_file
+from .manifest import ArchivedFile, files_of
 from .tables import SQL_TABLES
 
 
@@ -47,18 +47,14 @@ def erase_requests(layout: Layout, database: Database, tenant_id: str) -> int:
 
 def _without(layout: Layout, file: ArchivedFile, tenant_id: str) -> pa.Table:
     others = pc.field("tenant_id") != tenant_id
-    batches = scan_file(layout.root / file.path, REQUESTS.schema, None, others)
+    batches = scan_checked(open_files(layout), file, REQUESTS.schema, None, others)
     return pa.Table.from_batches(batches, schema=REQUESTS.schema)
 
 
 def _swap(layout: Layout, database: Database, file: ArchivedFile, kept: pa.Table) -> None:
     with staging(layout, database) as staged:
         staged.add(REQUESTS, kept)
-        with files_removable(layout.archive):
-            with database.writing(durable=True) as connection:
-                drop_files(connection, [file.path])
-                staged.record(connection)
-            remove_files([layout.root / file.path])
+        replace_files(layout, database, [file], staged)
 
 
 def _erase_copies(database: Database, tenant_id: str) -> None:

@@ -35,5 +35,9 @@ class ClosedError(StoreError):
     """The time of a closed period cannot be closed again or opened; nothing was changed."""
 
 
+class ArchiveUnreachableError(StoreError):
+    """The archive's object store does not answer; what was to be archived stays in the hot store."""
+
+
 class ArchiveBusyError(StoreError):
     """Somebody reads the archive, so no file of it can be removed now."""

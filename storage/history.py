@@ -9,12 +9,12 @@ from sqlalchemy import Connection
 
 from ..events import Table
 from . import hot
-from .damage import check_size, warn
+from .damage import scan_checked, warn
 from .database import Database
+from .files import Files, open_files
 from .layout import Layout
 from .lock import files_kept
 from .manifest import ArchivedFile, files_of
-from .parquet import scan_file
 from .query import Query
 from .tables import ROLLED
 
@@ -35,10 +35,11 @@ def scan(
     if query.table not in ROLLED:
         yield from _stays_hot(database, query).cast(schema).to_batches()
         return
-    with files_kept(layout.archive):
-        files, rows = _snapshot(database, query, beside)
-        for file in files:
-            for batch in _scan_file(layout, query, file, warnings):
+    files = open_files(layout)
+    with files_kept(files.lock):
+        listed, rows = _snapshot(database, query, beside)
+        for file in listed:
+            for batch in _scan_file(files, query, file, warnings):
                 yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
         yield from rows.cast(schema).to_batches()
 
@@ -67,12 +68,11 @@ def _stays_hot(database: Database, query: Query) -> pa.Table:
         return hot.rows_where(connection, query.table, query.names, *query.sql_conditions())
 
 
-def _scan_file(layout: Layout, query: Query, file: ArchivedFile, warnings: list[str]) -> Iterator[pa.RecordBatch]:
+def _scan_file(files: Files, query: Query, file: ArchivedFile, warnings: list[str]) -> Iterator[pa.RecordBatch]:
     rows, condition = 0, query.arrow_condition(file.min_ns, file.max_ns)
     try:
-        check_size(layout, file)
-        for batch in scan_file(layout.root / file.path, query.file_schema, query.names, condition):
+        for batch in scan_checked(files, file, query.file_schema, query.names, condition):
             rows += batch.num_rows
             yield batch
     except (OSError, pa.ArrowException) as error:
-        warn(layout, file, error, warnings, rows)
+        warn(files, file, error, warnings, rows)

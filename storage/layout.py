@@ -36,10 +36,16 @@ class Layout:
 
     def read_url(self) -> str | None:
         """The URL of the hot store; None: it is the SQLite file."""
-        try:
-            return self.url.read_text().strip() or None
-        except (FileNotFoundError, NotADirectoryError):
-            return None
+        return _read_line(self.url)
+
+    @property
+    def archive_url(self) -> Path:
+        """The file that names the place of an archive which is not in the store's folder, for its owner only."""
+        return self.root / "archive.url"
+
+    def read_archive_url(self) -> str | None:
+        """The URL of the archive; None: it is the folder `archive`."""
+        return _read_line(self.archive_url)
 
     @property
     def wal(self) -> Path:
@@ -61,13 +67,12 @@ class Layout:
         """The root of the Parquet files: `archive/<table>/date=YYYY-MM-DD/*.parquet`."""
         return self.root / "archive"
 
-    def partition(self, table: str, day: str) -> Path:
-        """The folder of one table and UTC date."""
-        return self.archive / table / f"date={day}"
 
-    def relative(self, path: Path) -> str:
-        """How the manifest names a file: relative to the store, with forward slashes."""
-        return path.relative_to(self.root).as_posix()
+def _read_line(file: Path) -> str | None:
+    try:
+        return file.read_text().strip() or None
+    except (FileNotFoundError, NotADirectoryError):
+        return None
 
 
 def day_of(at_ns: int) -> str:

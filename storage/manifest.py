@@ -23,6 +23,8 @@ class ArchivedFile(NamedTuple):
     bytes: int
     min_ns: int
     max_ns: int
+    foot_crc: int | None = None
+    """Checksum of the file's foot, which says where its columns are and what they are called; None: not known."""
 
 
 def add_files(connection: Connection, files: Sequence[ArchivedFile]) -> None:

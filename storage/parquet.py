@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import os
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, NamedTuple, cast
+from zlib import crc32
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
+from pyarrow.fs import FileSystem
 
 from ..events import Table
-from .layout import open_private_file
 
 ROW_GROUP = 131_072
 _BATCH = 65_536
-_BUFFER = 1 << 20
 _CHECKED = ds.ParquetFragmentScanOptions(page_checksum_verification=True)
 FORMAT = ds.ParquetFileFormat(default_fragment_scan_options=_CHECKED)
 """How files of the archive are read: their checksums are looked at."""
@@ -32,15 +30,23 @@ _PACKED = {"step_seq", "started_ns"}
 _SQUEEZED = {"attn", "seqs", "rows", "output_tokens"}
 """Numbers of shares that zstd makes much smaller than LZ4 does, which takes less time."""
 _SPANS = {"duration_ns", "decode_ns", "gpu_ns", "kv_block_ns"}
+_FOOT_END = 8
+"""A file ends with the length of its foot and the four letters PAR1."""
 _LEAF = {"int": "", "str": "", "ints": ".list.element", "strs": ".list.element"}
 
 
-class FileWriter:
-    """A new private file of sorted rows, written row group by row group; it counts for nothing until it is closed."""
+class Written(NamedTuple):
+    """How long a file became, and the checksum of its foot."""
 
-    def __init__(self, path: Path, table: Table) -> None:
-        descriptor = open_private_file(path, os.O_WRONLY | os.O_EXCL)
-        self._file = os.fdopen(descriptor, "wb", _BUFFER)
+    bytes: int
+    foot_crc: int
+
+
+class FileWriter:
+    """Sorted rows into a new file, row group by row group; what it is counts for nothing until it is closed."""
+
+    def __init__(self, file: BinaryIO, table: Table) -> None:
+        self._file = _Sink(file)
         self._table = table
         self._writer: pq.ParquetWriter | None = None
         self._pending: list[pa.Table] = []
@@ -53,15 +59,16 @@ class FileWriter:
         if self._pending_rows >= ROW_GROUP:
             self._flush()
 
-    def close(self) -> int:
-        """Write what is left, safe against a power cut; returns the file's size in bytes."""
-        with self._file as file:
+    def close(self) -> Written:
+        """Write what is left and close the file."""
+        try:
             self._flush()
+            self._file.keep()
             if self._writer is not None:
                 self._writer.close()
-            file.flush()
-            os.fsync(file.fileno())
-            return file.tell()
+        finally:
+            self._file.close()
+        return Written(self._file.bytes, self._file.foot_crc())
 
     def abandon(self) -> None:
         """Let go of the file as it is."""
@@ -72,7 +79,9 @@ class FileWriter:
             return
         rows: Any = pa.concat_tables(self._pending)
         if self._writer is None:
-            self._writer = pq.ParquetWriter(self._file, rows.schema, store_schema=False, **_options(self._table))
+            self._writer = pq.ParquetWriter(
+                cast(Any, self._file), rows.schema, store_schema=False, **_options(self._table)
+            )
             plain: Any = b64encode(self._table.schema.serialize()).decode()
             self._writer.add_key_value_metadata({"ARROW:schema": plain})
         groups = max(1, rows.num_rows // ROW_GROUP)
@@ -80,15 +89,76 @@ class FileWriter:
         self._pending, self._pending_rows = [], 0
 
 
-def write_file(path: Path, table: Table, rows: pa.Table) -> int:
-    """Write sorted rows to a new private file, safe against a power cut; returns its size in bytes."""
-    writer = FileWriter(path, table)
+class _Sink:
+    """What a Parquet writer writes to: it counts bytes, and remembers the last of them when told to."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._kept: bytearray | None = None
+        self.bytes = 0
+
+    def keep(self) -> None:
+        """Remember what is written from now on: the foot."""
+        self._kept = bytearray()
+
+    def write(self, data: bytes) -> int:
+        """Hand on, all of it."""
+        if self._kept is not None:
+            self._kept += data
+        self.bytes += len(data)
+        self._file.write(data)
+        return len(data)
+
+    def tell(self) -> int:
+        """How much was written."""
+        return self.bytes
+
+    def flush(self) -> None:
+        """The file has a buffer, and is flushed when it is closed."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether it takes no more."""
+        return self._file.closed
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def foot_crc(self) -> int:
+        """The checksum of the foot, once it is written."""
+        kept = bytes(self._kept or b"")
+        return crc32(kept[-(_FOOT_END + foot_length(kept[-_FOOT_END:])) :])
+
+
+def foot_length(end: bytes) -> int:
+    """How long the foot is that comes before a file's last eight bytes."""
+    return int.from_bytes(end[:4], "little")
+
+
+def read_foot_crc(filesystem: FileSystem, path: str) -> int:
+    """The checksum of a file's foot; raises OSError when it cannot be read."""
+    with filesystem.open_input_file(path) as file:
+        size: int = file.size()
+        file.seek(max(0, size - _FOOT_END))
+        length = min(size, _FOOT_END + foot_length(file.read()))
+        file.seek(size - length)
+        return crc32(file.read())
+
+
+def write_file(file: BinaryIO, table: Table, rows: pa.Table) -> Written:
+    """Write sorted rows into a new file and close it."""
+    writer = FileWriter(file, table)
     writer.write(rows)
     return writer.close()
 
 
 def scan_file(
-    path: Path, schema: pa.Schema, names: Sequence[str] | None, condition: pc.Expression | None
+    filesystem: FileSystem,
+    path: str,
+    schema: pa.Schema,
+    names: Sequence[str] | None = None,
+    condition: pc.Expression | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a file that meet a condition, in batches of `schema`; a column that the file lacks is null.
 
@@ -98,7 +168,7 @@ def scan_file(
     coded = [name for name, kind in types.items() if pa.types.is_dictionary(kind)]
     options = ds.ParquetReadOptions(dictionary_columns=coded)
     file_format = ds.ParquetFileFormat(read_options=options, default_fragment_scan_options=_CHECKED)
-    dataset = ds.dataset([str(path)], schema=schema, format=file_format)
+    dataset = ds.dataset([path], schema=schema, format=file_format, filesystem=filesystem)
     columns = None if names is None else list(names)
     return dataset.to_batches(
         columns=columns, filter=condition, batch_size=_BATCH, batch_readahead=4, fragment_readahead=1

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from ..events import Table
-from .archive import remove_files
+from .archive import replace_files
 from .database import Database
 from .layout import DAY_NS, Layout, day_of
-from .lock import files_removable
-from .manifest import ArchivedFile, drop_files, files_before
+from .manifest import files_before
 
 
 class Forgotten(NamedTuple):
@@ -34,7 +33,7 @@ def forget(
         old = {table: files_before(connection, table.name, _day(now_ns, kept)) for table, kept in days.items()}
     gone = [file for files in old.values() for file in files]
     if gone and not dry_run:
-        _remove(layout, database, gone)
+        replace_files(layout, database, gone)
     return [
         Forgotten(table.name, _day(now_ns, days[table]), sum(f.rows for f in files), sum(f.bytes for f in files))
         for table, files in old.items()
@@ -44,10 +43,3 @@ def forget(
 def _day(now_ns: int, days: int) -> str:
     """The first UTC date that is kept: today is the last of so many."""
     return day_of(now_ns - (days - 1) * DAY_NS)
-
-
-def _remove(layout: Layout, database: Database, files: list[ArchivedFile]) -> None:
-    with files_removable(layout.archive):
-        with database.writing(durable=True) as connection:
-            drop_files(connection, [file.path for file in files])
-        remove_files(layout.root / file.path for file in files)

@@ -14,9 +14,10 @@ import pyarrow as pa
 
 from ..errors import InputError
 from ..events import EVENT_TABLES, SETTING_TABLES, Table
-from .damage import damaged
+from .damage import damaged, wrong_size
 from .dataset import Tables, tables_for
 from .errors import StoreError
+from .files import open_files
 from .lock import files_kept
 from .query import Query
 from .source import Source
@@ -99,9 +100,9 @@ def session(
 ) -> Generator[tuple[duckdb.DuckDBPyConnection, Tables], None, None]:
     """A locked connection whose tables are those that a SELECT names, as they stand now."""
     layout, database, warnings = source.layout, source.database, source.warnings
-    with files_kept(layout.archive), tempfile.TemporaryDirectory(prefix="farebox-") as spill:
+    with files_kept(open_files(layout).lock), tempfile.TemporaryDirectory(prefix="farebox-") as spill:
         tables = tables_for(layout, database, select.queries(), skipped)
-        bad = damaged(layout, tables.files, warnings, whole=False)
+        bad = wrong_size(layout, tables.files, warnings)
         if bad:
             tables = tables_for(layout, database, select.queries(), bad | set(skipped))
         with _locked_connection(spill) as connection:
@@ -140,7 +141,7 @@ def _batches(source: Source, select: Select, skipped: Collection[str] = ()) -> I
         except _MISTAKES as error:
             raise InputError(str(error)) from None
         except (duckdb.Error, pa.ArrowException, OSError) as error:
-            found = damaged(source.layout, tables.files, source.warnings, whole=True)
+            found = damaged(source.layout, tables.files, source.warnings)
             if found and not has_told:
                 raise _DamagedError(found) from error
             if found:

@@ -18,7 +18,8 @@ from ..events import RATES, REQUESTS, STEPS, Batch, Progress, Rate, Request, Run
 from . import compaction, erasure, handover, history, hot, progress, retention, runs
 from .archive import sweep
 from .database import Database
-from .errors import DuplicateError, StoreError, StoreFullError
+from .errors import ArchiveUnreachableError, DuplicateError, StoreError, StoreFullError
+from .files import open_files
 from .handover import HOUR_NS
 from .layout import Layout, make_private_folder
 from .lock import WriterLock
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from .stream import ArchiveStream
 
 _WAL_LIMIT = 16 * 2**20
+_LATER = (StoreFullError, ArchiveUnreachableError)
+"""What keeps rows from the archive for now: they stay hot, and are rolled with the next hour."""
 
 
 def create_store(path: str | Path, *, make: bool = True) -> Store:
@@ -55,14 +58,16 @@ def create_store(path: str | Path, *, make: bool = True) -> Store:
         make_private_folder(layout.archive)
         database = open_migrated(layout.database)
         _claim(database)
-        sweep(layout, database)
+        warnings = _sweep(layout, database)
     except (OSError, sqlite3.DatabaseError) as error:
         lock.release()
         raise StoreError(f"cannot record into {layout.root}: {error}") from error
     except BaseException:
         lock.release()
         raise
-    return Store(layout, database, lock)
+    store = Store(layout, database, lock)
+    store.warnings += warnings
+    return store
 
 
 def open_store(path: str | Path) -> Store:
@@ -106,7 +111,8 @@ class Store:
             except IntegrityError as error:
                 raise self._duplicate(batches) from error
             if any(batch.run.ended_ns is not None for batch in batches):
-                self.roll()
+                with suppress(*_LATER):
+                    self.roll()
 
     def append_archive(self, batch: Batch) -> None:
         """Record a batch straight into the archive; hot gets only its last two minutes. Raises as `append` does."""
@@ -166,13 +172,13 @@ class Store:
     def maintain(self, now_ns: int) -> None:
         """Do what is due at an instant of event time: roll closed UTC hours, give the log's space back.
 
-        What a full disk prevents is tried again when the next hour is closed.
+        What a full disk or an object store without an answer prevents is tried again when the next hour is closed.
         """
         with self._recording():
             hour = now_ns // HOUR_NS
             if self._rolled_hour is None or hour > self._rolled_hour:
                 self._rolled_hour = hour
-                with suppress(StoreFullError):
+                with suppress(*_LATER):
                     self.roll(before_ns=hour * HOUR_NS)
             if self._layout.wal.exists() and self._layout.wal.stat().st_size > _WAL_LIMIT:
                 with suppress(StoreFullError):
@@ -316,6 +322,8 @@ class Store:
             except OSError as error:
                 if error.errno in (errno.ENOSPC, errno.EDQUOT):
                     raise StoreFullError(f"no room to write into {self.path}: its disk is full") from error
+                if open_files(self._layout).is_remote:
+                    raise ArchiveUnreachableError(f"the archive of {self.path} cannot be written: {error}") from error
                 raise
 
     def _check(self, batch: Batch) -> None:
@@ -335,6 +343,18 @@ def _collect_runs(found: list[Run] | None) -> Callable[[Connection], None] | Non
     return None if found is None else lambda connection: found.extend(runs.all_runs(connection))
 
 
+def _sweep(layout: Layout, database: Database) -> list[str]:
+    """Clean up after a crash, and tell what is amiss; an object store that does not answer is left as it is."""
+    warnings: list[str] = []
+    try:
+        sweep(layout, database, warnings)
+    except OSError as error:
+        if not open_files(layout).is_remote:
+            raise
+        warnings.append(f"the archive was not looked through for what a crash left: {error}")
+    return warnings
+
+
 def _claim(database: Database) -> None:
     try:
         database.claim()
@@ -346,7 +366,7 @@ def _claim(database: Database) -> None:
 def _refuse_other_folders(layout: Layout) -> None:
     if layout.root.exists() and not layout.root.is_dir():
         raise StoreError(f"{layout.root} is a file: a store is a folder, choose another path")
-    if layout.read_url() is None and not layout.database.exists() and any(layout.archive.glob("*/date=*/*.parquet")):
+    if layout.read_url() is None and not layout.database.exists() and open_files(layout).ours():
         raise StoreError(
             f"{layout.root} has an archive but no {layout.database.name}, which says what of it counts:"
             " restore that file, or record into another folder"

@@ -75,6 +75,7 @@ FILES = SqlTable(
     Column("bytes", BigInteger(), nullable=False),
     Column("min_ns", BigInteger(), nullable=False),
     Column("max_ns", BigInteger(), nullable=False),
+    Column("foot_crc", BigInteger()),
     Index("files_by_date", "table_name", "date"),
 )
 

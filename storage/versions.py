@@ -105,6 +105,12 @@ def let_seats_be_unknown(connection: Connection) -> None:
     _run(connection, _LET_SEATS_BE_UNKNOWN)
 
 
+@migration(10)
+def add_checksums(connection: Connection) -> None:
+    """Files of the archive get a checksum of their foot; those that are there have none."""
+    _run(connection, "ALTER TABLE files ADD COLUMN foot_crc BIGINT")
+
+
 def _allow_null(connection: Connection, table: str, column: str) -> None:
     """Let a column be null, whatever columns the table has by now; SQLite can do that by a new table only."""
     if connection.dialect.name != "sqlite":

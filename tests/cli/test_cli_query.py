@@ -98,3 +98,12 @@ def test_a_backup_of_a_live_store_is_a_store_with_the_same_rows(store, tmp_path,
     modes = {stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "to" / "b ü").rglob("*")}
     assert modes <= {0o700, 0o600}
     assert invoke("backup", store, tmp_path / "to" / "b ü").exit_code == 2
+
+
+def test_an_archive_may_be_elsewhere(inside, tmp_path):
+    large = tmp_path / "large"
+    assert f"the archive is file://{large}" in inside("database", "s", "--archive", f"file://{large}").stdout
+    inside("run", "--trace", "synthetic", "--gpu", "h100", "--model", "llama-3-8b", "--store", "s")
+    assert list(large.glob("steps/date=*/*.parquet"))
+    assert "2000" in inside("query", "SELECT count(*) AS n FROM requests", "--store", "s", "--format", "csv").stdout
+    inside("database", "s", check=2)

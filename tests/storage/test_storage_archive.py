@@ -9,6 +9,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
+import farebox
 from farebox.events import LEDGER, REQUESTS, RUNS, SHARES, STEPS
 from farebox.storage.live import LiveReader
 from farebox.storage.store import create_store, open_store
@@ -153,3 +154,25 @@ def test_a_scan_with_coded_texts_has_the_same_rows(filled, table):
         assert sorted(map(repr, pa.Table.from_batches(batches).to_pylist())) == sorted(map(repr, plain.to_pylist()))
         for field in batches[0].schema:
             assert not pa.types.is_string(field.type)
+
+
+def test_a_foot_that_names_a_column_otherwise_is_damage_and_not_an_older_file(tmp_path, server):
+    """One flipped bit there made a column of nulls of it, without a word."""
+    run = server()
+    with create_store(tmp_path / "s") as store:
+        for _ in range(2):
+            store.append_archive(run.batch(20))
+        file = min((tmp_path / "s/archive/shares").rglob("*.parquet"))
+        content = file.read_bytes()
+        at = content.rindex(b"kv_block_ns")
+        file.write_bytes(content[:at] + b"K" + content[at + 1 :])
+        assert None not in store.read(SHARES)["kv_block_ns"].to_pylist()
+        (warning,) = store.warnings
+        assert warning.startswith(f"{file} was skipped ({pq.read_metadata(file).num_rows} rows of ")
+        assert warning.endswith("its foot is not as it was written")
+        store.compact()
+        assert file.exists()
+    with farebox.open_store(tmp_path / "s") as reader, pytest.warns(UserWarning, match="its foot is not"):
+        rows = reader.query("SELECT kv_block_ns FROM shares").arrow()
+        assert rows.num_rows
+        assert rows["kv_block_ns"].null_count == 0

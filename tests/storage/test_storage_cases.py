@@ -14,6 +14,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow.fs import LocalFileSystem
 from sqlalchemy import insert, select
 
 import farebox
@@ -119,12 +120,14 @@ def test_e06_a_month_of_files_by_the_minute_becomes_one_a_day(tmp_path):
 def test_e07_a_column_that_old_files_lack_is_null_and_stays_exact(tmp_path):
     host = HostSample("h", 7, 8, None, 2**53 + 1, 9)
     rows = HOST_SAMPLES.to_arrow([host])
-    write_file(tmp_path / "new.parquet", HOST_SAMPLES, rows)
+    write_file((tmp_path / "new.parquet").open("wb"), HOST_SAMPLES, rows)
     pq.write_table(rows.drop_columns(["cpu_permille", "mem_total"]), tmp_path / "old.parquet")
     nulls = rows.set_column(3, "cpu_permille", pa.nulls(1))
     pq.write_table(nulls, tmp_path / "nulls.parquet")
     read = {
-        name: pa.Table.from_batches(scan_file(tmp_path / f"{name}.parquet", HOST_SAMPLES.schema, None, None))
+        name: pa.Table.from_batches(
+            scan_file(LocalFileSystem(), str(tmp_path / f"{name}.parquet"), HOST_SAMPLES.schema)
+        )
         for name in ("new", "old", "nulls")
     }
     assert HOST_SAMPLES.from_arrow(read["new"]) == HOST_SAMPLES.from_arrow(read["nulls"]) == [host]

@@ -1,6 +1,8 @@
 """A store survives being killed at any moment: nothing is lost, nothing counts twice, nothing is left behind."""
 
+import errno
 import pickle
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,8 +13,9 @@ import pytest
 from farebox.events import LEDGER, REQUESTS, SHARES, STEPS
 from farebox.storage.archive import sweep
 from farebox.storage.database import Database
-from farebox.storage.errors import OverlapError
+from farebox.storage.errors import OverlapError, StoreFullError
 from farebox.storage.layout import Layout
+from farebox.storage.local_files import _SyncedFile
 from farebox.storage.manifest import counted_paths
 from farebox.storage.store import create_store, open_store
 
@@ -106,9 +109,9 @@ def test_only_our_own_leftovers_are_swept(tmp_path, server):
         file.write_bytes(b"x")
     layout = Layout(tmp_path / "s")
     database = Database(layout.database)
-    removed = sweep(layout, database)
+    removed = sweep(layout, database, [])
     database.close()
-    assert sorted(removed) == sorted(layout.relative(file) for file in leftovers)
+    assert sorted(removed) == sorted(file.relative_to(tmp_path / "s").as_posix() for file in leftovers)
     assert mine.exists()
     assert not any(file.exists() for file in leftovers)
 
@@ -120,3 +123,28 @@ def test_a_failed_batch_leaves_no_file(tmp_path, server):
         with pytest.raises(OverlapError):
             store.append_archive(server(run_id="r1").batch(20))
         assert files_on_disk(tmp_path / "s") == before
+
+
+def test_merged_files_outlive_the_loss_of_the_log(tmp_path, server, said, told):
+    """The files that were merged are gone, so what says so must not be in the log alone."""
+    run = server()
+    done = [run.batch(20), run.batch(20)]
+    with create_store(tmp_path / "s") as store:
+        for batch in done:
+            store.append_archive(batch)
+        assert store.compact()
+        shutil.copytree(tmp_path / "s", tmp_path / "copy")
+    (tmp_path / "copy/live.sqlite-wal").unlink(missing_ok=True)
+    with create_store(tmp_path / "copy") as copy:
+        for table in TABLES:
+            assert said(table, copy.read(table)) == told(table, done)
+        assert copy.warnings == []
+
+
+def test_a_file_that_could_not_be_written_leaves_nothing_on_a_full_disk(tmp_path, server, monkeypatch):
+    with create_store(tmp_path / "s") as store:
+        with monkeypatch.context() as full:
+            full.setattr(_SyncedFile, "write", lambda *_: (_ for _ in ()).throw(OSError(errno.ENOSPC, "full")))
+            with pytest.raises(StoreFullError):
+                store.append_archive(server().batch(20))
+        assert files_on_disk(tmp_path / "s") == set()

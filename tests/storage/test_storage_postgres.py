@@ -80,6 +80,7 @@ def test_a_server_of_an_older_version_is_brought_up(tmp_path, url, server):
     with engine.begin() as connection:
         connection.execute(text("UPDATE schema_version SET version = 8"))
         connection.execute(text("ALTER TABLE gpu DROP COLUMN active_ppm, DROP COLUMN shared_by"))
+        connection.execute(text("ALTER TABLE files DROP COLUMN foot_crc"))
         connection.execute(text("ALTER TABLE runs ALTER COLUMN max_num_seqs SET NOT NULL"))
     engine.dispose()
     with create_store(tmp_path / "s") as store:

@@ -294,6 +294,7 @@ def test_requests_of_an_older_store_are_kept_and_newer_ones_may_be_partly_known(
         connection.executescript("UPDATE schema_version SET version = 6; DROP TABLE advice")
         connection.executescript("ALTER TABLE runs DROP COLUMN engine_args")
         connection.executescript("ALTER TABLE gpu DROP COLUMN active_ppm; ALTER TABLE gpu DROP COLUMN shared_by")
+        connection.executescript("ALTER TABLE files DROP COLUMN foot_crc")
     with create_store(tmp_path) as store:
         assert sorted(REQUESTS.from_arrow(store.read(REQUESTS))) == sorted(whole)
         partly = whole[-1]._replace(request_id="seen", prompt_tokens=None, cached_tokens=None, output_tokens=None)
@@ -315,6 +316,7 @@ def test_seats_that_an_older_store_did_not_know_are_unknown(tmp_path, server):
     with closing(sqlite3.connect(tmp_path / "live.sqlite")) as connection:
         connection.executescript("UPDATE schema_version SET version = 8")
         connection.executescript("ALTER TABLE gpu DROP COLUMN active_ppm; ALTER TABLE gpu DROP COLUMN shared_by")
+        connection.executescript("ALTER TABLE files DROP COLUMN foot_crc")
     with create_store(tmp_path) as store:
         assert {run.engine_id: run.max_num_seqs for run in store.runs()} == {"told": 64, "looked-at": None}
         assert shape(store.path / "live.sqlite") == before
