@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := $(shell git ls-files '*.py' '*.tcss' '*.toml' 2>/dev/null) pyproject.toml
 
-.PHONY: demo test lint types imports check test-thorough screenshots bench fits test-llamacpp test-vllm clean
+.PHONY: demo test lint types imports check test-thorough screenshots bench torture fits test-s3 test-llamacpp test-vllm clean
 
 demo: $(VENV)/.farebox
 	@$(BIN)/farebox demo
@@ -38,6 +38,15 @@ bench: $(VENV)/.dev $(VENV)/.farebox
 	$(BIN)/python benchmarks/proxy.py
 	$(BIN)/python benchmarks/vllm_hooks.py
 	$(BIN)/python benchmarks/storage.py 1
+
+# Kill, fill and corrupt a store while the engine records into it, for a minute (or SECONDS=…); every integer is compared.
+torture: $(VENV)/.dev $(VENV)/.farebox
+	$(BIN)/python tests/faults/torture.py $(or $(SECONDS),60)
+
+# An archive in an object store through the S3 protocol; moto brings a server, and 300 MB with it.
+test-s3: $(VENV)/.dev $(VENV)/.farebox
+	$(BIN)/python -m pip install --quiet 'moto[server]>=5,<6'
+	$(BIN)/pytest -n0 tests/storage/test_storage_remote.py
 
 # Two fits to real vLLM runs, some minutes; the recordings are not part of the repository.
 fits: $(VENV)/.dev $(VENV)/.farebox
