@@ -20,6 +20,7 @@ from .tables import SegmentTables
 if TYPE_CHECKING:
     from ..engine.jump.log import Segment
     from .keeper import BatchStream, Keeper
+    from .retold import Retold
 
 SEGMENT_STEPS = 65_536
 
@@ -38,8 +39,16 @@ class BulkRecorder:
     `told` counts the requests so far, recorded before or not.
     """
 
-    def __init__(self, config: EngineConfig, first: Arrival, rest: Iterable[Arrival], store: Keeper) -> None:
+    def __init__(
+        self,
+        config: EngineConfig,
+        first: Arrival,
+        rest: Iterable[Arrival],
+        store: Keeper,
+        retold: Retold | None = None,
+    ) -> None:
         self.told = 0
+        self._retold = retold
         self._config = config
         self._engine = jump_engine(config, first, rest)
         self._speller = Speller(config, self._engine.inflow)
@@ -75,11 +84,16 @@ class BulkRecorder:
         self._run = self._run._replace(heartbeat_ns=segment.now_ns)
         steps, shares, step_of, segments = tables.steps, tables.shares, tables.step_of, tables.segments
         known = min(max(self._progress.steps - segment.first, 0), segment.steps)
+        again = max(self._progress.requests - told_before, 0)
+        requests = tables.requests.slice(again)
+        cells = int(np.searchsorted(step_of, known)) if known else 0
+        if self._retold is not None:
+            self._retold.compare(steps.slice(0, known), shares.slice(0, cells), tables.requests.slice(0, again))
+            if self._retold.count:
+                return
         if known:
-            cells = int(np.searchsorted(step_of, known))
             steps, shares, step_of = steps.slice(known), shares.slice(cells), step_of[cells:] - known
             segments = Segments(segments.starts[known:] - cells, step_of)
-        requests = tables.requests.slice(max(self._progress.requests - told_before, 0))
         if not steps.num_rows and not requests.num_rows:
             return
         ledger = self._books.book(steps, shares, requests, segment.now_ns, (step_of, segments))
@@ -90,7 +104,9 @@ class BulkRecorder:
         stream.append(Batch(run, steps, shares, requests, ledger, self._progress))
 
     def _end(self, stream: BatchStream) -> None:
-        """Record that the run ended with the last thing told, unless the store knows of more."""
+        """Record that the run ended with the last thing told, unless the store knows of more, or of something else."""
+        if self._retold is not None and self._retold.count:
+            return
         run = self._run._replace(ended_ns=self._run.heartbeat_ns)
         if self._recorded is None or self._recorded.wall_end_ns < run.heartbeat_ns or not self._recorded.ended_ns:
             stream.end(run, self._progress)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import socket
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -25,6 +26,7 @@ from ..storage.errors import StoreFullError
 from .budget_watch import BudgetWatch
 from .bulk import BulkRecorder, can_jump
 from .recorder import Recorder
+from .retold import Retold
 
 if TYPE_CHECKING:
     from ..storage.store import Store
@@ -114,14 +116,31 @@ def record(
     if first is None:
         raise InputError("the trace holds no requests")
     store.check_overlap(config.engine_id, config.run_id, first.arrived_ns, first.arrived_ns + 1)
+    retold = Retold(store, config.engine_id, config.run_id)
+    finished = _record(config, first, rest, store, retold, pace, on_tick)
+    if retold.says:
+        print(retold.says, file=sys.stderr)
+    return finished
+
+
+def _record(
+    config: EngineConfig,
+    first: Arrival,
+    rest: Iterator[Arrival],
+    store: Store,
+    retold: Retold,
+    pace: Pace | None,
+    on_tick: OnTick | None,
+) -> bool:
     if pace is not None:
-        return _record_stepwise(config, first, rest, Recorder(store, bulk=False), store, pace, on_tick)
+        recorder = Recorder(store, bulk=False, retold=retold)
+        return _record_stepwise(config, first, rest, recorder, store, pace, on_tick)
     gc.freeze()  # what a run tells has no cycles: looking through all of it costs 5 % of a run
     with store.archiving(config.engine_id, config.run_id) as stream:
         if can_jump(config):
-            finished = _record_jumping(BulkRecorder(config, first, rest, store), stream, on_tick)
+            finished = _record_jumping(BulkRecorder(config, first, rest, store, retold), stream, on_tick)
         else:
-            recorder = Recorder(store, bulk=True, stream=stream)
+            recorder = Recorder(store, bulk=True, stream=stream, retold=retold)
             finished = _record_stepwise(config, first, rest, recorder, store, None, on_tick)
     BudgetWatch(store).look()
     return finished

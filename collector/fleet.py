@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,6 +17,7 @@ from ..engine.workloads.merge import peek
 from ..errors import InputError
 from .budget_watch import BudgetWatch
 from .recorder import BULK_FLUSH_S, FLUSH_STEPS, HOT_FLUSH_S, Recorder
+from .retold import Retold
 
 if TYPE_CHECKING:
     from ..storage.store import Store
@@ -71,6 +73,8 @@ def record_fleet(
         with shield:
             recorders.flush()
             watch.look()
+    for says in recorders.contradictions():
+        print(says, file=sys.stderr)
     return FleetRecord(frozenset(recorders.keys), finished)
 
 
@@ -82,6 +86,7 @@ class _Recorders:
         self._store = store
         self._bulk = bulk
         self._open: list[Recorder] = []
+        self._retold: list[Retold] = []
         self._told = 0
         self._wait_s = self._flush_s = BULK_FLUSH_S if bulk else HOT_FLUSH_S
         self._flushed_at = time.monotonic()
@@ -93,10 +98,16 @@ class _Recorders:
 
     def open(self, config: EngineConfig) -> Recorder:
         """The recorder of a new run."""
-        recorder = Recorder(self._store, bulk=self._bulk)
+        retold = Retold(self._store, config.engine_id, config.run_id)
+        recorder = Recorder(self._store, bulk=self._bulk, retold=retold)
         self._open.append(recorder)
+        self._retold.append(retold)
         self.keys.append((config.engine_id, config.run_id))
         return recorder
+
+    def contradictions(self) -> list[str]:
+        """What runs told again with other content, in words."""
+        return [retold.says for retold in self._retold if retold.says]
 
     def flush_if_due(self) -> bool:
         """Flush when it is time or memory holds enough; true if it did."""

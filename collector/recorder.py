@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..costing.arrow import ints
 from ..costing.ledger import Bookkeeper
@@ -32,6 +33,17 @@ from .expand import expand
 
 if TYPE_CHECKING:
     from .keeper import BatchStream, Keeper
+    from .retold import Retold
+
+
+class Told(NamedTuple):
+    """Events that were recorded before."""
+
+    steps: list[Step]
+    shares: list[Share]
+    requests: list[Request]
+    runs: list[DecodeRun]
+
 
 HOT_FLUSH_S, BULK_FLUSH_S = 0.45, 0.7
 """What is older is in the store: with the time that a flush takes, a crash loses less than a second."""
@@ -52,10 +64,11 @@ class Recorder:
         bulk: bool,
         stream: BatchStream | None = None,
         append: Callable[[Batch], None] | None = None,
+        retold: Retold | None = None,
     ) -> None:
         """Record into `store`; `bulk` writes straight into the archive (runs at full speed), by a `stream` if given.
 
-        `append` takes batches in the store's place.
+        `append` takes batches in the store's place; `retold` compares what is told again with what is recorded.
         """
         straight = store.append_archive if stream is None else stream.append
         self._write = straight if bulk else Backlog(store, append or store.append).put
@@ -66,6 +79,8 @@ class Recorder:
         self._requests: list[Request] = []
         self._intervals: list[Interval] = []
         self._runs: list[DecodeRun] = []
+        self._retold = retold
+        self._again = Told([], [], [], [])
         self._kept = 0
         self._first_seq = 0
         self._skip_requests = 0
@@ -101,6 +116,9 @@ class Recorder:
     def step(self, step: Step, cells: Sequence[Share]) -> None:
         """Keep a step and its cells until the next flush."""
         if step.step_seq < self._first_seq:
+            if self._retold is not None:
+                self._again.steps.append(step)
+                self._again.shares.extend(cells)
             return
         self._steps.append(step)
         self._shares.extend(cells)
@@ -113,6 +131,8 @@ class Recorder:
 
     def decodes(self, run: DecodeRun) -> None:
         """Keep a run of decode steps until the next flush spells it out."""
+        if run.first_seq < self._first_seq and self._retold is not None:
+            self._again.runs.append(run)
         if run.first_seq + run.steps <= self._first_seq:
             return
         self._runs.append(run)
@@ -123,6 +143,8 @@ class Recorder:
         self._told += 1
         if self._skip_requests:
             self._skip_requests -= 1
+            if self._retold is not None:
+                self._again.requests.append(request)
             return
         self._requests.append(request)
 
@@ -137,13 +159,35 @@ class Recorder:
         """Split, book and store all that has been told so far, in one transaction."""
         self._flushed_at = time.monotonic()
         run, books = self._run, self._books
-        if run is None or books is None or self._replaying(run):
+        if run is None or books is None:
+            return
+        if self._is_contradicted(run) or self._replaying(run):
             return
         batch = self._batch(run, books)
         if batch.run == self._recorded and not (batch.steps.num_rows or batch.requests.num_rows):
             return
         self._write(batch)
         self._recorded, self._progress = batch.run, batch.progress
+
+    def _is_contradicted(self, run: Run) -> bool:
+        """Whether what was told again is recorded with other content: then nothing more of the run is kept."""
+        if self._retold is None:
+            return False
+        if not self._retold.count:
+            self._compare_again(run, self._retold)
+        if self._retold.count:
+            self._forget_told()
+        return bool(self._retold.count)
+
+    def _compare_again(self, run: Run, retold: Retold) -> None:
+        again, self._again = self._again, Told([], [], [], [])
+        steps, shares = STEPS.to_arrow(again.steps), SHARES.to_arrow(again.shares)
+        if again.runs:
+            more = expand(run, again.runs)
+            known = pc.field("step_seq") < self._first_seq
+            steps = pa.concat_tables([steps, more[0].filter(known).cast(STEPS.schema)])
+            shares = pa.concat_tables([shares, more[1].filter(known).cast(SHARES.schema)])
+        retold.compare(steps, shares, REQUESTS.to_arrow(again.requests))
 
     def _open(self, run: Run) -> None:
         known = self._store.progress(run.engine_id, run.run_id)
@@ -168,10 +212,13 @@ class Recorder:
         ledger = books.book(steps, shares, requests, run.wall_end_ns)
         progress = Progress(books.steps, self._progress.requests + len(self._requests), books.covered_ns)
         intervals = INTERVALS.to_arrow(self._intervals) if self._intervals else None
-        self._steps, self._shares, self._requests, self._runs, self._kept = [], [], [], [], 0
-        self._intervals = []
+        self._forget_told()
         run = run._replace(heartbeat_ns=books.covered_ns)
         return Batch(run, steps, shares, requests, ledger, progress, intervals)
+
+    def _forget_told(self) -> None:
+        self._steps, self._shares, self._requests, self._runs, self._kept = [], [], [], [], 0
+        self._intervals, self._again = [], Told([], [], [], [])
 
     def _told_steps(self, run: Run) -> tuple[pa.Table, pa.Table]:
         """Everything kept, one row per step and one per cell, in the order of steps."""

@@ -11,7 +11,7 @@ from ...storage.spool.lines import segments
 from ...storage.spool.reader import SpoolReader, spools
 from ...storage.spool.writer import CAP_BYTES
 from ...storage.store import Store
-from ..spooled.aside import FOLDER
+from ..aside import FOLDER
 from ..spooled.drain import writer_name
 from ..spooled.told import Dropped, ForeignEventError, read_event
 from .check import Check

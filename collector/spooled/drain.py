@@ -16,7 +16,7 @@ from ...storage.errors import DuplicateError, OverlapError
 from ...storage.layout import Layout
 from ...storage.spool.lines import segments
 from ...storage.spool.reader import Event, SpoolReader
-from .aside import Aside
+from ..aside import Aside
 from .engines import Engines
 from .repeats import is_same_request, other_steps, recorded_requests
 from .requests_only import RequestsOnly

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import stat
 from types import SimpleNamespace
 
@@ -45,11 +44,8 @@ class Bucket:
 
 @pytest.fixture(scope="session")
 def s3_port():
-    if importlib.util.find_spec("moto") is None:
-        pytest.skip("needs moto[server], an S3 server for tests: make test-s3")
-    from moto.server import ThreadedMotoServer
-
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
+    moto = pytest.importorskip("moto.server", reason="needs an S3 server for tests: make test-s3")
+    server = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0)
     server.start()
     yield server.get_host_and_port()[1]
     server.stop()
