@@ -3,9 +3,10 @@
     python benchmarks/storage.py [MILLION_STEPS] [FOLDER]    (10 million archived steps, a temporary folder)
 
 Ingest is `Store.append` of steps, half a second of 1 000 steps/s at a time, against `sqlite3.executemany` of the same
-columns; archiving is what a roll writes, against `pyarrow.parquet.write_table` of the same rows. The last hour and a
-month's roll-up by tenant and day are asked in processes of their own, from a month of steps with one share each; the
-first includes opening the store, but not the import of the libraries, which is told apart.
+columns; archiving is what a roll writes, against `pyarrow.parquet.write_table` of the same rows. The last hour, a
+month's roll-up by tenant and day and `farebox top --once` are asked in processes of their own, from a month of steps of
+four engines with one share each; the first includes opening the store, but not the import of the libraries, which is
+told apart. 100 million take 2.1 GB and some three minutes of a processor.
 Processor seconds, best of three; exits with 1 when a limit is missed.
 """
 
@@ -30,9 +31,11 @@ from farebox.storage.archive import staging
 from farebox.storage.database import Database
 from farebox.storage.layout import DAY_NS, Layout
 from farebox.storage.manifest import all_files
+from farebox.storage.runs import put_run
 from farebox.storage.store import create_store
 
 DAYS, TENANTS = 30, 20
+ENGINES = ("e0", "e1", "e2", "e3")
 START_NS = 1_790_812_800 * 10**9  # 2026-10-01
 HOUR_NS = 3_600 * 10**9
 BATCH_STEPS = 500
@@ -41,10 +44,10 @@ import time
 begun = time.process_time()
 import farebox, pyarrow.dataset
 from farebox.storage import answers, reading
-loaded = time.process_time()
+loaded, clock = time.process_time(), time.perf_counter()
 with farebox.open_store({store!r}) as store:
     rows = store.steps({since}, columns=["started_ns", "duration_ns", "running"]).arrow()
-print(rows.num_rows, time.process_time() - loaded, loaded - begun)
+print(rows.num_rows, time.process_time() - loaded, loaded - begun, time.perf_counter() - clock)
 """
 ROLL_UP = """
 import resource, time, farebox
@@ -53,9 +56,21 @@ with farebox.open_store({store!r}) as store:
     rows = store.query("SELECT tenant_id, date, sum(gpu_ns) AS gpu_ns FROM shares GROUP BY ALL").arrow()
 print(sum(rows["gpu_ns"].to_pylist()), time.process_time() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
+TOP = """
+import resource, sys
+from farebox.cli import main
+sys.argv = ["farebox", "top", {store!r}, "--once"]
+try:
+    main()
+except SystemExit as done:
+    assert not done.code, done.code
+used = resource.getrusage(resource.RUSAGE_SELF)
+print()
+print(used.ru_utime + used.ru_stime, used.ru_maxrss)
+"""
 
 
-def make_steps(first: int, count: int, start_ns: int, end_ns: int) -> pa.Table:
+def make_steps(first: int, count: int, start_ns: int, end_ns: int, engine: str = "e0") -> pa.Table:
     """Steps of one engine, evenly spread over a time, of a batch that fills and empties."""
     dice = np.random.default_rng(first)
     gap = (end_ns - start_ns) // count
@@ -79,10 +94,10 @@ def make_steps(first: int, count: int, start_ns: int, end_ns: int) -> pa.Table:
         "flops": riders * 13_958_643_712 + blocks * 8_388_608,
         "bytes": 15_009_316_864 + blocks * 2_097_152,
     }
-    return as_table(STEPS, numbers, {"engine_id": "e0", "run_id": "r0", "basis": "step", "held_by": None}, count)
+    return as_table(STEPS, numbers, {"engine_id": engine, "run_id": "r0", "basis": "step", "held_by": None}, count)
 
 
-def make_shares(steps: pa.Table) -> pa.Table:
+def make_shares(steps: pa.Table, engine: str = "e0") -> pa.Table:
     """One share of each step, of a tenant by turns that last some steps."""
     count = steps.num_rows
     seq, riders = (steps.column(name).to_numpy() for name in ("step_seq", "running"))
@@ -99,7 +114,7 @@ def make_shares(steps: pa.Table) -> pa.Table:
     }
     names = pa.array([f"tenant-{n:02}" for n in range(TENANTS)])
     tenants = pa.DictionaryArray.from_arrays(pa.array(seq // 50 % TENANTS, pa.int32()), names).cast(pa.string())
-    texts = {"engine_id": "e0", "run_id": "r0", "account": "tenant", "tier": "standard", "phase": "decode"}
+    texts = {"engine_id": engine, "run_id": "r0", "account": "tenant", "tier": "standard", "phase": "decode"}
     return as_table(SHARES, numbers | {"tenant_id": tenants}, texts, count)
 
 
@@ -111,9 +126,9 @@ def as_table(table: Table, numbers: dict[str, Any], texts: dict[str, str | None]
     return pa.Table.from_arrays(columns, schema=table.schema)
 
 
-def run_until(at_ns: int) -> Run:
+def run_until(at_ns: int, engine: str = "e0") -> Run:
     return Run(
-        "e0", "r0", "h", "h100_sxm", (), 1, "llama-3-8b", "bf16", "continuous", 256, 8192, 2_097_152, 26_546, None,
+        engine, "r0", "h", "h100_sxm", (), 1, "llama-3-8b", "bf16", "continuous", 256, 8192, 2_097_152, 26_546, None,
         "real", START_NS, 0, at_ns, None,
     )  # fmt: skip
 
@@ -196,17 +211,20 @@ def make_month(folder: Path, steps: int) -> int:
     create_store(folder).close()
     layout, database, per_day = Layout(folder), Database(Layout(folder).database), steps // DAYS
     pieces, paid = -(-per_day // 2**20), 0
-    size = per_day // pieces
+    size = per_day // pieces // len(ENGINES)
     for piece in range(DAYS * pieces):
         start = START_NS + DAY_NS // pieces * piece
-        rows = make_steps(piece * size, size, start, start + DAY_NS // pieces)
-        shares = make_shares(rows)
+        of = {name: make_steps(piece * size, size, start, start + DAY_NS // pieces, name) for name in ENGINES}
+        shares = pa.concat_tables([make_shares(rows, name) for name, rows in of.items()])
         paid += int(shares.column("gpu_ns").to_numpy().sum())
         with staging(layout, database) as files:
-            files.add(STEPS, rows)
+            files.add(STEPS, pa.concat_tables(of.values()))
             files.add(SHARES, shares)
             with database.writing() as connection:
                 files.record(connection)
+    with database.writing() as connection:
+        for name in ENGINES:
+            put_run(connection, run_until(START_NS + DAYS * DAY_NS, name))
     database.close()
     return paid
 
@@ -225,7 +243,23 @@ def sizes(folder: Path) -> dict[str, float]:
 def asked(code: str, **values: object) -> list[float]:
     """What a process of its own prints: the answer, seconds, and what else it measures."""
     done = subprocess.run([sys.executable, "-c", code.format(**values)], capture_output=True, text=True, check=True)
-    return [float(word) for word in done.stdout.split()]
+    return [float(word) for word in done.stdout.splitlines()[-1].split()]
+
+
+def ask_month(folder: Path, million: float, paid: int, check: Callable[..., None]) -> None:
+    """The last hour, the whole month and the screens, each by a process of its own."""
+    since = START_NS + DAYS * DAY_NS - HOUR_NS
+    rows, seconds, loading, waited = asked(LAST_HOUR, store=str(folder), since=since)
+    of = f"{million:g} M steps"
+    check(f"open a store of {of}, read the last hour ({rows:,.0f})", 1000 * seconds, 300, "ms", most=True)
+    check("the same by the clock", 1000 * waited, 300, "ms", most=True)
+    print(f"libraries load in {1000 * loading:.0f} ms")
+    found, seconds, peak_kib = asked(ROLL_UP, store=str(folder))
+    assert found == float(paid), (found, paid)
+    name = f"a month by tenant and day from {million:g} M shares: {seconds:.1f} s"
+    check(name, peak_kib / 2**20, 1, "GiB", most=True)
+    seconds, peak_kib = asked(TOP, store=str(folder))
+    check(f"farebox top --once: {seconds:.1f} s", peak_kib / 2**10, 400, "MiB", most=True)
 
 
 def main() -> int:
@@ -255,24 +289,7 @@ def main() -> int:
                 "bytes",
                 most=True,
             )
-        rows, seconds, loading = asked(LAST_HOUR, store=str(folder), since=START_NS + DAYS * DAY_NS - HOUR_NS)
-        check(
-            f"open a store of {million:g} M steps, read the last hour ({rows:,.0f})",
-            1000 * seconds,
-            300,
-            "ms",
-            most=True,
-        )
-        print(f"libraries load in {1000 * loading:.0f} ms")
-        found, seconds, peak_kib = asked(ROLL_UP, store=str(folder))
-        assert found == float(paid), (found, paid)
-        check(
-            f"a month by tenant and day from {million:g} M shares: {seconds:.1f} s",
-            peak_kib / 2**20,
-            1,
-            "GiB",
-            most=True,
-        )
+        ask_month(folder, million, paid, check)
     return 1 if misses else 0
 
 

@@ -57,17 +57,16 @@ class JsonFile(RowFile):
 
     def __init__(self, file: IO[bytes], schema: pa.Schema) -> None:
         super().__init__(file, schema)
-        kinds: list[Any] = schema.types
-        self._floats = [name for name, kind in zip(schema.names, kinds, strict=True) if pa.types.is_floating(kind)]
+        names = (_text(name).replace("%", "%%") for name in schema.names)
+        self._row = "{" + ", ".join(f"{name}: %s" for name in names) + "}"
         self._opened = False
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Add rows."""
-        for row in batch.to_pylist():
-            for name in self._floats:
-                row[name] = row[name] if row[name] is not None and math.isfinite(row[name]) else None
-            text = json.dumps(row, ensure_ascii=False, default=_json)
-            self.file.write((",\n" if self._opened else "[\n").encode() + text.encode("utf-8", "surrogatepass"))
+        columns = [_json_values(batch.column(i)) for i in range(batch.num_columns)]
+        rows = ",\n".join(self._row % row for row in zip(*columns, strict=True))
+        if rows:
+            self.file.write((",\n" if self._opened else "[\n").encode() + rows.encode("utf-8", "surrogatepass"))
             self._opened = True
 
     def close(self) -> None:
@@ -98,10 +97,28 @@ FORMATS: dict[str, Callable[[IO[bytes], pa.Schema], RowFile]] = {
 }
 
 
+def _json_values(column: Any) -> list[Any]:
+    """A column's values as what stands in JSON; numbers that are written alike there stay numbers."""
+    kind = column.type
+    if pa.types.is_integer(kind) and not column.null_count:
+        return column.to_numpy(zero_copy_only=False).tolist()
+    values: list[Any] = column.to_pylist()
+    if pa.types.is_floating(kind):
+        return [_text(value if value is not None and math.isfinite(value) else None) for value in values]
+    if pa.types.is_string(kind):
+        texts = {value: _text(value) for value in set(values)}
+        return [texts[value] for value in values]
+    return [_text(value) for value in values]
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=_json)
+
+
 def _cell(value: Any) -> Any:
     if isinstance(value, datetime | date):
         return value.isoformat()
-    return json.dumps(value, ensure_ascii=False, default=_json) if isinstance(value, list | dict) else value
+    return _text(value) if isinstance(value, list | dict) else value
 
 
 def _json(value: Any) -> Any:
