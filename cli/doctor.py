@@ -94,7 +94,7 @@ def _unborn(store: Path) -> Check:
 def _examine_store(path: Path, roots: list[Path]) -> tuple[list[Check], int | None]:
     """The checks of a store and of folders of spools, and the newest instant that a run on a real clock has in it."""
     from ..collector.checks.money import check_capacity, check_rates, check_sources
-    from ..collector.checks.place import check_place, open_readable
+    from ..collector.checks.place import check_archive, check_place, open_readable
     from ..collector.checks.spools import check_aside, check_spools
     from ..storage.layout import Layout
 
@@ -103,7 +103,7 @@ def _examine_store(path: Path, roots: list[Path]) -> tuple[list[Check], int | No
         return [readable], None
     with store:
         real = [run.wall_end_ns for run in store.runs() if run.clock == "real"]
-        found = [readable, *check_place(path), *check_sources(store)]
+        found = [readable, *check_place(path), check_archive(store), *check_sources(store)]
         for root in (Layout(path).spools, *roots):
             found += check_spools(store, root)
         found += [*check_aside(path), check_rates(store), check_capacity(store)]

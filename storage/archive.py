@@ -223,6 +223,14 @@ def by_day(table: Table, rows: pa.Table) -> list[OfDay]:
     return [OfDay(day, *extent(day, table.time)) for day in days]
 
 
+def missing_files(layout: Layout, database: Database) -> list[str]:
+    """Files that count and are not there, as they are called to people."""
+    files = open_files(layout)
+    with database.reading() as connection:
+        counted = counted_paths(connection)
+    return [files.name(path) for path in sorted(counted.difference(files.ours()))]
+
+
 def _uncounted(database: Database, paths: Sequence[str]) -> list[str]:
     with database.reading() as connection:
         counted = counted_paths(connection)

@@ -16,7 +16,7 @@ from sqlalchemy.exc import IntegrityError
 
 from ..events import RATES, REQUESTS, STEPS, Batch, Progress, Rate, Request, Run, Spooled, Table
 from . import compaction, erasure, handover, history, hot, progress, retention, runs
-from .archive import sweep
+from .archive import missing_files, sweep
 from .database import Database
 from .errors import ArchiveUnreachableError, DuplicateError, StoreError, StoreFullError
 from .files import open_files
@@ -252,6 +252,10 @@ class Store:
         """Insert a rate, or replace the one for the same thing and start."""
         self.put(RATES, rate)
 
+    def missing_files(self) -> list[str]:
+        """Files of the archive that count and are not there, by name; OSError when nobody can tell."""
+        return missing_files(self._layout, self._database)
+
     def extent(self, table: Table) -> tuple[int, int] | None:
         """The instants (UTC ns) of an event table's first and last row, found without reading rows; None without."""
         return history.extent(self._database, table)
@@ -344,14 +348,13 @@ def _collect_runs(found: list[Run] | None) -> Callable[[Connection], None] | Non
 
 
 def _sweep(layout: Layout, database: Database) -> list[str]:
-    """Clean up after a crash, and tell what is amiss; an object store that does not answer is left as it is."""
+    """Clean up after a crash, and tell what is amiss; an object store that does not answer is left for later."""
     warnings: list[str] = []
     try:
         sweep(layout, database, warnings)
-    except OSError as error:
+    except OSError:
         if not open_files(layout).is_remote:
             raise
-        warnings.append(f"the archive was not looked through for what a crash left: {error}")
     return warnings
 
 

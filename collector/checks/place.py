@@ -39,6 +39,18 @@ def check_place(path: Path) -> list[Check]:
     return [_writer(layout), _log(layout), _file_system(path), _room(path)]
 
 
+def check_archive(store: Store) -> Check:
+    """Whether every file of the archive is there; whether each is whole shows when it is read."""
+    try:
+        missing = store.missing_files()
+    except OSError as error:
+        return Check("archive", "bad", f"it cannot be looked at: {error}")
+    if missing:
+        says = f"{len(missing)} files are missing, {missing[0]} the first of them"
+        return Check("archive", "bad", says, "bring them back from a backup; bills of that time lack their rows")
+    return Check("archive", "ok", "every file is there")
+
+
 def _writer(layout: Layout) -> Check:
     try:
         writer = writer_of(layout.lock)

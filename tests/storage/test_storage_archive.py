@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import farebox
+from farebox.collector.checks.place import check_archive
 from farebox.events import LEDGER, REQUESTS, RUNS, SHARES, STEPS
 from farebox.storage.live import LiveReader
 from farebox.storage.store import create_store, open_store
@@ -176,3 +177,12 @@ def test_a_foot_that_names_a_column_otherwise_is_damage_and_not_an_older_file(tm
         rows = reader.query("SELECT kv_block_ns FROM shares").arrow()
         assert rows.num_rows
         assert rows["kv_block_ns"].null_count == 0
+
+
+def test_the_doctor_says_that_files_are_missing(tmp_path, server):
+    with create_store(tmp_path / "s") as store:
+        store.append_archive(server().batch(5))
+        assert check_archive(store).level == "ok"
+        min((tmp_path / "s/archive/steps").rglob("*.parquet")).unlink()
+        found = check_archive(store)
+    assert (found.level, found.says.startswith("1 files are missing")) == ("bad", True)
