@@ -12,7 +12,7 @@ from typing import Any
 
 from comparing import check_ledger, expect, stored_totals, unobserved_ns
 from damage import cut, flip
-from kills import start
+from kills import safe_steps, start
 from witness import SPEED, Nobody, Witness, live
 
 from farebox.collector.spooled.engines import Engines
@@ -77,7 +77,7 @@ def killed_writer(folder: Path, random: Random, seed: int, requests: int, alone:
     with create_store(folder / "s") as store:
         source = SpoolSource(store, folder / "live", Engines())
         until = time.monotonic() + random.uniform(0.5, 1.5)
-        while time.monotonic() < until:
+        while time.monotonic() < until or not safe_steps(store):
             source.look()
             time.sleep(0.02)
         writer.kill()
