@@ -28,7 +28,7 @@ WINDOW = (START_NS + 4 * 10**9, START_NS + 9 * 10**9)
 def torture(folder: Path, random: Random, rounds: int) -> str:
     """Damage copies of a store so many times; returns what became of them."""
     seed, left, copy = random.randrange(10**6), folder / "left", folder / "copy"
-    recorder, told = start(partial(record, dies=True), left, seed, REQUESTS_TOLD, 4 * SPEED)
+    recorder, told = start(partial(record, dies=True), left, seed, REQUESTS_TOLD, SPEED)
     last_of(told)
     recorder.join()
     shutil.copytree(left, copy)

@@ -28,7 +28,7 @@ _SERVER.set_forkserver_preload(["kills", "spooling"])
 
 def torture(folder: Path, random: Random, rounds: int) -> str:
     """Kill the recorder so many times, let it end its run, and compare after each; returns what was done."""
-    seed, store, requests = random.randrange(10**6), folder / "s", 100 * (rounds + 2)
+    seed, store, requests = random.randrange(10**6), folder / "s", 400 * (rounds + 1)
     alone = live(seed, requests, Nobody())
     steps = told_steps = 0
     took = 0.0

@@ -55,8 +55,8 @@ def _cell(share: Share) -> dict[str, Any]:
 def torture(folder: Path, random: Random, rounds: int) -> str:
     """Kill the writer while its spool is drained, then damage copies of a spool and drain them."""
     seed = random.randrange(10**6)
-    alone = live(seed, 150 * rounds, Nobody())
-    kept = killed_writer(folder, random, seed, 150 * rounds, alone)
+    alone = live(seed, 300 * rounds, Nobody())
+    kept = killed_writer(folder, random, seed, 300 * rounds, alone)
     whole, lost = folder / "whole", 0
     told = live(seed, 100, spool := Spool(whole / "w", segment_bytes=100_000))
     spool.writer.close()
