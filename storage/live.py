@@ -131,16 +131,17 @@ class LiveReader:
         with self._database.reading() as connection:
             return hot.records_where(connection, table, sql.c.id.in_(ids))
 
+    def archive_of(self, table: Table, run: Run, since_ns: int) -> Path | None:
+        """The store to ask for `archived` rows of a run; None: there are none. Tells it without Arrow."""
+        return self._layout.root if self._archived_until(table, run, since_ns)[0] else None
+
     def archived(self, table: Table, run: Run, since_ns: int) -> list[Any]:
         """Records of a run from an instant on that come before its first hot row, in the table's order.
 
-        Runs at full speed leave nothing in the hot store. A file that cannot be read is left out.
+        Runs at full speed leave nothing in the hot store. A file that cannot be read is left out. This loads Arrow.
         """
-        with self._database.reading() as connection:
-            hot_ns = hot.first_ns(connection, table, run)
-            if (hot_ns is not None and hot_ns <= since_ns) or not files_of(connection, table.name, since_ns, hot_ns):
-                return []
-        return self._from_archive(table, run, since_ns, hot_ns)
+        has_some, end_ns = self._archived_until(table, run, since_ns)
+        return self._from_archive(table, run, since_ns, end_ns) if has_some else []
 
     def close(self) -> None:
         """Let go of the store."""
@@ -153,6 +154,13 @@ class LiveReader:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _archived_until(self, table: Table, run: Run, since_ns: int) -> tuple[bool, int | None]:
+        """Whether files may hold rows from an instant on that are not hot, and where the run's hot rows begin."""
+        with self._database.reading() as connection:
+            hot_ns = hot.first_ns(connection, table, run)
+            is_hot = hot_ns is not None and hot_ns <= since_ns
+            return not is_hot and bool(files_of(connection, table.name, since_ns, hot_ns)), hot_ns
 
     def _from_archive(self, table: Table, run: Run, since_ns: int, end_ns: int | None) -> list[Any]:
         import pyarrow as pa

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from ..events import (
@@ -12,8 +13,6 @@ from ..events import (
     ALERTS,
     BUDGET_STATES,
     PRICES,
-    REQUESTS,
-    SHARES,
     SOURCE_STATES,
     STEPS,
     TEAM_RENAMES,
@@ -33,6 +32,7 @@ from ..events import (
     newest_states,
 )
 from .alerts import Watch, alerts_of
+from .archived import fold_apart
 from .budget_book import Budgets
 from .figures import Context, Peaks, snapshot_of
 from .fold import Fold
@@ -56,7 +56,7 @@ class Reader(Protocol):
     """What the feed asks of a store; `storage.live.LiveReader` is one.
 
     `steps`, `shares` and `requests` give the rows with id > `after_id`, or from `since_ns` on when that is None, and
-    the last id given. `archived` gives those of a run that were never there: they are in the archive only.
+    the last id given. `archive_of` gives the store in whose archive alone some of a run's rows are, or None.
     """
 
     def runs(self) -> list[Run]: ...  # noqa: D102
@@ -69,7 +69,7 @@ class Reader(Protocol):
     def gpu_samples(  # noqa: D102
         self, after_id: int | None, since_ns: int | None, limit: int = PAGE
     ) -> tuple[list[GpuSample], int]: ...
-    def archived(self, table: Table, run: Run, since_ns: int) -> list[Any]: ...  # noqa: D102
+    def archive_of(self, table: Table, run: Run, since_ns: int) -> Path | None: ...  # noqa: D102
     def close(self) -> None: ...  # noqa: D102
 
 
@@ -77,7 +77,8 @@ class Feed:
     """Keeps the last minutes of a store in memory, and reads only what was added since the last poll.
 
     `peaks` gives a GPU type's datasheet peaks (FLOP/s, bytes/s per GPU), or None for a type it does not know. `wall_ns`
-    is the time of day and `steady_ns` a clock that never jumps: tests pass their own.
+    is the time of day and `steady_ns` a clock that never jumps: tests pass their own. `fold_archived` folds what a
+    store's archive holds of a run from an instant on (UTC ns).
     """
 
     def __init__(
@@ -87,9 +88,11 @@ class Feed:
         window_s: int = WINDOW_S,
         wall_ns: Callable[[], int] = time.time_ns,
         steady_ns: Callable[[], int] = time.monotonic_ns,
+        fold_archived: Callable[[Path, Run, int], Fold | None] = fold_apart,
     ) -> None:
         self._reader = reader
         self._peaks = peaks
+        self._fold_archived = fold_archived
         self._window_ns = window_s * SECOND_NS
         self.wall_ns = wall_ns
         self.steady_ns = steady_ns
@@ -143,17 +146,9 @@ class Feed:
 
     def _archived(self, run: Run) -> Fold | None:
         """The last minutes of a run that was told to the archive, at full speed; None: it was told live."""
-        fold = Fold(run, run.wall_end_ns - BACKFILL_S * SECOND_NS)
-        steps = self._reader.archived(STEPS, run, fold.first_ns)
-        for step in steps:
-            fold.step(step)
-        if not steps:
-            return None
-        fold.shares(self._reader.archived(SHARES, run, fold.first_ns))
-        for request in self._reader.archived(REQUESTS, run, fold.first_ns):
-            fold.request(request)
-        fold.board()
-        return fold
+        since_ns = run.wall_end_ns - BACKFILL_S * SECOND_NS
+        store = self._reader.archive_of(STEPS, run, since_ns)
+        return None if store is None else self._fold_archived(store, run, since_ns)
 
     def _read(self) -> None:
         """Fold the new rows. Steps are read before shares, so that every step read has its shares."""

@@ -11,6 +11,8 @@ from ..events import GPU_SAMPLES, INTERVALS, REQUESTS, SHARES, STEPS, Rate, Run,
 from .numbers import SECOND_NS
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ..storage.store import Store
 
 SPEEDS = (1, 2, 5, 10, 20, 50, 100)
@@ -135,9 +137,9 @@ class ReplayReader:
         """Readings until now."""
         return self._told(GPU_SAMPLES, after_id, self._steps_to_ns, limit)
 
-    def archived(self, table: Table, run: Run, since_ns: int) -> list[Any]:
-        """Nothing: the past comes step by step."""
-        return []
+    def archive_of(self, table: Table, run: Run, since_ns: int) -> Path | None:
+        """None: the past comes step by step."""
+        return None
 
     def close(self) -> None:
         """Let go of the store."""

@@ -104,8 +104,8 @@ class FakeReader:
     def gpu_samples(self, after_id=None, since_ns=None, limit=20_000):
         return self._rows(self.gpu_list, lambda g: g.at_ns, after_id, since_ns, limit)
 
-    def archived(self, table, run, since_ns):
-        return []
+    def archive_of(self, table, run, since_ns):
+        return None
 
     def close(self):
         self.close_called.set()

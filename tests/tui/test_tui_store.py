@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 
 import pytest
 
+from farebox.errors import FareboxError
 from farebox.events import LEDGER, REQUESTS, SHARES, STEPS, Batch, Progress
 from farebox.storage.errors import StoreError
 from farebox.storage.live import LiveReader
 from farebox.storage.store import create_store
+from farebox.tui.archived import fold_apart, fold_archived
 from farebox.tui.feed import Feed
+
+POLL = """
+import sys
+from farebox.storage.live import LiveReader
+from farebox.tui.feed import Feed
+print(Feed(LiveReader(sys.argv[1])).poll().steps, "pyarrow" in sys.modules)
+"""
 
 
 def batch(told, run, first, last):
@@ -26,7 +37,7 @@ def batch(told, run, first, last):
 
 
 def still(reader):
-    return Feed(reader, wall_ns=lambda: 0, steady_ns=lambda: 0)
+    return Feed(reader, wall_ns=lambda: 0, steady_ns=lambda: 0, fold_archived=fold_archived)
 
 
 def test_a_growing_store_gives_the_figures_of_the_lists(tmp_path, make):
@@ -80,6 +91,17 @@ def test_a_run_that_goes_on_at_full_speed_is_told_whole(tmp_path, make):
             stream.append(batch(told, run, 60, 120))
         assert feed.poll() == still(told).poll()
         assert still(reader).poll() == still(told).poll()
+
+
+def test_the_archive_is_read_without_loading_arrow_here(tmp_path, make):
+    told = make.ladder(120)
+    run = told.run_list[0]._replace(ended_ns=told.step_list[-1].ended_ns, heartbeat_ns=told.step_list[-1].ended_ns)
+    with create_store(tmp_path) as store, store.archiving(run.engine_id, run.run_id) as stream:
+        stream.append(batch(told, run, 0, 120))
+    done = subprocess.run([sys.executable, "-c", POLL, str(tmp_path)], capture_output=True, text=True, check=True)
+    assert done.stdout == "120 False\n"
+    with pytest.raises(FareboxError, match="no store at"):
+        fold_apart(tmp_path / "elsewhere", run, 0)
 
 
 def test_a_store_that_vanishes_is_an_error_in_words(tmp_path, make):
