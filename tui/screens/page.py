@@ -44,11 +44,11 @@ class Page(Screen[None]):
         (50, "-towering"),
     ]
 
-    snapshot: reactive[Snapshot | None] = reactive(None)
-    paused: reactive[bool] = reactive(False)
-    notice: reactive[Line | None] = reactive(None)
-    view: reactive[Any] = reactive(None)
-    replay: reactive[str] = reactive("")
+    snapshot: reactive[Snapshot | None] = reactive(None, repaint=False)
+    paused: reactive[bool] = reactive(False, repaint=False)
+    notice: reactive[Line | None] = reactive(None, repaint=False)
+    view: reactive[Any] = reactive(None, repaint=False)
+    replay: reactive[str] = reactive("", repaint=False)
     """How fast the past is shown; empty: it is now."""
 
     def compose(self) -> ComposeResult:
