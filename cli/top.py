@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -144,6 +145,7 @@ def print_snapshot(store: Path, *, as_json: bool = False, ascii_only: bool = Fal
         click.echo(plain_snapshot(snapshot, glyphs_for(sys.stdout.encoding, ascii_only)), nl=False)
 
 
+@cache
 def gpu_peaks(name: str) -> tuple[int, int] | None:
     """Datasheet FLOP/s and bytes/s of a GPU type; None for one that is not in the catalogue."""
     from ..roofline import SpecError, gpu

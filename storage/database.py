@@ -40,6 +40,14 @@ class Database:
             with connection.begin():
                 yield connection
 
+    def version(self) -> int | None:
+        """A number that stays the same as long as nobody else writes; None where the database does not tell.
+
+        For a reader of one thread, whose transactions share a connection.
+        """
+        with self.reading() as connection:
+            return self._backend.version(connection)
+
     @contextmanager
     def writing(self, *, durable: bool = False) -> Generator[Connection, None, None]:
         """All of it is written, or nothing.

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import Connection, Select, bindparam, func, select
 
 from ..events import (
     GPU_SAMPLES,
@@ -47,6 +48,10 @@ class LiveReader:
     def __init__(self, path: str | Path) -> None:
         self._layout = Layout(Path(path))
         self._database = open_checked(self._layout.database, query_only=True)
+
+    def version(self) -> int | None:
+        """A number that stays the same as long as nothing is written: no need to look again. None: not told."""
+        return self._database.version()
 
     def runs(self) -> list[Run]:
         """Every run, by engine and start."""
@@ -174,15 +179,31 @@ class LiveReader:
         return table.from_arrow(rows.sort_by([(name, "ascending") for name in table.sort]))
 
     def _rows(self, table: Table, after_id: int | None, since_ns: int | None, limit: int) -> tuple[list[Any], int]:
-        sql = SQL_TABLES[table.name]
-        query = select(sql.c.id, *(sql.c[c.name] for c in table.columns)).order_by(sql.c.id).limit(limit)
-        if after_id is not None:
-            query = query.where(sql.c.id > after_id)
-        elif since_ns is not None:
-            query = query.where(sql.c[table.time] >= since_ns)
         with self._database.reading() as connection:
-            found = connection.execute(query).fetchall()
-            newest = connection.execute(select(func.max(sql.c.id))).scalar() or 0
-        if found:
-            return records(table, [row[1:] for row in found]), found[-1][0]
-        return [], newest if after_id is None else after_id
+            if after_id is not None:
+                found = connection.execute(_after(table), {"after_id": after_id, "most": limit}).fetchall()
+            else:
+                found = connection.execute(_since(table), {"since_ns": since_ns or 0, "most": limit}).fetchall()
+            if not found:
+                return [], _newest_id(connection, table) if after_id is None else after_id
+        return records(table, [row[1:] for row in found]), found[-1][0]
+
+
+@cache
+def _after(table: Table) -> Select[Any]:
+    """What is told after an id: made once, because making a statement takes longer than most answers."""
+    return _in_order(table).where(SQL_TABLES[table.name].c.id > bindparam("after_id"))
+
+
+@cache
+def _since(table: Table) -> Select[Any]:
+    return _in_order(table).where(SQL_TABLES[table.name].c[table.time] >= bindparam("since_ns"))
+
+
+def _in_order(table: Table) -> Select[Any]:
+    sql = SQL_TABLES[table.name]
+    return select(sql.c.id, *(sql.c[c.name] for c in table.columns)).order_by(sql.c.id).limit(bindparam("most"))
+
+
+def _newest_id(connection: Connection, table: Table) -> int:
+    return connection.execute(select(func.max(SQL_TABLES[table.name].c.id))).scalar() or 0

@@ -75,6 +75,10 @@ class Postgres:
         """Options of a connection that reads: one snapshot for all of a transaction."""
         return {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
 
+    def version(self, connection: Connection) -> int | None:
+        """Not told."""
+        return None
+
     def writing(self, durable: bool) -> dict[str, Any]:
         """Options of a connection that writes; every commit outlives a power cut, as the server is set up."""
         return {"isolation_level": "READ COMMITTED", "postgresql_readonly": self._query_only}

@@ -39,6 +39,12 @@ class Sqlite:
         """Options of a connection that reads."""
         return {}
 
+    def version(self, connection: Connection) -> int | None:
+        """A number that is another one once somebody else has written; None where the database does not tell."""
+        raw = cast(sqlite3.Connection, connection.connection.driver_connection)
+        found: int = raw.execute("PRAGMA data_version").fetchone()[0]
+        return found
+
     def writing(self, durable: bool) -> dict[str, Any]:
         """Options of a connection that writes."""
         return {"begin": (f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}", "BEGIN IMMEDIATE")}

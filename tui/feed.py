@@ -55,10 +55,12 @@ Intervals = tuple[list[Interval], int]
 class Reader(Protocol):
     """What the feed asks of a store; `storage.live.LiveReader` is one.
 
-    `steps`, `shares` and `requests` give the rows with id > `after_id`, or from `since_ns` on when that is None, and
-    the last id given. `archive_of` gives the store in whose archive alone some of a run's rows are, or None.
+    There is nothing new as long as `version` stays the same number; None: it is not told. `steps`, `shares` and
+    `requests` give the rows with id > `after_id`, or from `since_ns` on when that is None, and the last id given.
+    `archive_of` gives the store in whose archive alone some of a run's rows are, or None.
     """
 
+    def version(self) -> int | None: ...  # noqa: D102
     def runs(self) -> list[Run]: ...  # noqa: D102
     def rates(self) -> list[Rate]: ...  # noqa: D102
     def settings(self, table: Table) -> list[Any]: ...  # noqa: D102
@@ -96,6 +98,9 @@ class Feed:
         self._window_ns = window_s * SECOND_NS
         self.wall_ns = wall_ns
         self.steady_ns = steady_ns
+        self._version: int | None = None
+        self._runs: list[Run] = []
+        self._rates: list[Rate] = []
         self._folds: dict[Key, Fold] = {}
         self._since_ns: int | None = None
         self._after: dict[str, int | None] = dict.fromkeys(("steps", "shares", "requests", "intervals", "gpu"))
@@ -116,19 +121,32 @@ class Feed:
 
         Raises what the reader raises (`StoreError`), and then can be polled again.
         """
-        runs = self._reader.runs()
-        rates = self._reader.rates()
-        if not runs:
+        version = self._reader.version()
+        has_news = version is None or version != self._version
+        if has_news:
+            self._look()
+            self._version = version
+        if not self._runs:
             return None
-        self._follow(runs)
-        self._read()
         fold = self._front()
         now = _now(fold)
-        snapshot = self._snapshot(fold, now, runs, rates)
+        state, behind = self._state(fold, now)
+        if not has_news and self.scene and self.scene.still_shows(fold, state, behind):
+            return self.scene.snapshot
+        snapshot = self._snapshot(fold, now, state, behind)
         host = tuple(sample for sample in self._gpus if sample.host == fold.run.host)
         peak = self._peaks(fold.run.gpu_type) if self._peaks else None
-        self.scene = Scene(fold, snapshot, tuple(runs), host or tuple(self._gpus), tuple(self._sources), peak)
+        self.scene = Scene(fold, snapshot, tuple(self._runs), host or tuple(self._gpus), tuple(self._sources), peak)
         return snapshot
+
+    def _look(self) -> None:
+        """Read what is new."""
+        self._runs = self._reader.runs()
+        self._rates = self._reader.rates()
+        self._sources = newest_states(self._reader.settings(SOURCE_STATES))
+        if self._runs:
+            self._follow(self._runs)
+            self._read()
 
     def _follow(self, runs: Sequence[Run]) -> None:
         if self._since_ns is None:
@@ -188,13 +206,12 @@ class Feed:
         watched = [fold for fold in self._folds.values() if fold.run.engine_id == self.engine_id]
         return max(watched or self._folds.values(), key=lambda f: (_now(f), f.run.started_ns))
 
-    def _snapshot(self, fold: Fold, now: int, runs: Sequence[Run], rates: Sequence[Rate]) -> Snapshot:
+    def _snapshot(self, fold: Fold, now: int, state: State, behind: int | None) -> Snapshot:
         fold.forget(now)
-        state, behind = self._state(fold, now)
-        others = sum(1 for r in runs if r.ended_ns is None and r.engine_id != fold.run.engine_id)
+        others = sum(1 for r in self._runs if r.ended_ns is None and r.engine_id != fold.run.engine_id)
         budgets = self._newest_budgets()
         context = Context(
-            *(now, self._window_ns, state, behind, others, rates, self._peaks),
+            *(now, self._window_ns, state, behind, others, self._rates, self._peaks),
             budgets=budgets.at(now),
             teams=budgets.teams(now),
             trouble=self._trouble(fold),
@@ -210,7 +227,6 @@ class Feed:
             read = self._reader.settings
             self._budgets = at, Budgets(read(BUDGET_STATES), read(TENANTS), read(TEAM_RENAMES))
             self._prices = read(PRICES)
-            self._sources = newest_states(read(SOURCE_STATES))
             self._alerts = [alert for alert in read(ALERTS) if alert.ended_ns is None]
             self._tips = tuple(_tip(row) for row in sorted(read(ADVICE))[:TIPS])
         return self._budgets[1]
@@ -219,18 +235,17 @@ class Feed:
         """What is wrong with the source of a scraped engine, as it stands now."""
         if not fold.intervals:
             return None
-        states: list[SourceState] = self._reader.settings(SOURCE_STATES)
-        newest = next((s for s in reversed(states) if s.source == fold.run.engine_id), None)
+        newest = next((s for s in self._sources if s.source == fold.run.engine_id), None)
         if newest is None or newest.state == "up":
             return None
         return f"{newest.source} {newest.state} since {clock(newest.since_ns)}: {newest.why}"
 
     def _state(self, fold: Fold, now: int) -> tuple[State, int | None]:
-        """How the engine is doing, and how far the newest event lies behind the time of day."""
+        """How the engine is doing, and how many whole seconds (in ns) the newest event lies behind the time of day."""
         run = fold.run
         if run.ended_ns is not None:
             return "ended", None
-        behind = self.wall_ns() - now if run.clock == "real" else None
+        behind = (self.wall_ns() - now) // SECOND_NS * SECOND_NS if run.clock == "real" else None
         patience_ns = LOST_AFTER_NS + 2 * max((i.duration_ns for i in list(fold.intervals)[-3:]), default=0)
         if self._still_ns(run, now) > patience_ns or (behind or 0) > patience_ns:
             return "lost", behind

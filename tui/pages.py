@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from ..events import Interval
 from ..events.buckets import Buckets, add, from_text, quantile, total
@@ -20,7 +21,7 @@ def as_pages_say(snapshot: Snapshot, intervals: Sequence[Interval]) -> Snapshot:
     newest = intervals[-1]
     begin = snapshot.now_ns - snapshot.wall_ns
     window = [i for i in intervals if i.started_ns + i.duration_ns > begin]
-    histograms = [from_text(interval.histograms) for interval in window]
+    histograms = [_histograms(interval.histograms) for interval in window]
     missing: dict[str, str] = json.loads(newest.missing or "{}")
     ttft = _latency(_sum(histograms, "ttft"))
     every = max(interval.duration_ns for interval in list(intervals)[-MOST_EVERY:])
@@ -42,6 +43,12 @@ def as_pages_say(snapshot: Snapshot, intervals: Sequence[Interval]) -> Snapshot:
         per_1k=snapshot.per_1k if tells_tokens and snapshot.busy_ns else None,
         missing=missing,
     )
+
+
+@lru_cache(maxsize=1024)
+def _histograms(text: str | None) -> dict[str, Buckets]:
+    """Histograms of an interval, which stays in the window for a minute."""
+    return from_text(text)
 
 
 def _count(values: Iterable[int | None]) -> int | None:

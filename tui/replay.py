@@ -100,6 +100,10 @@ class ReplayReader:
         self._engine_id = engine_id
         self._steps_to_ns = clock.now_ns()
 
+    def version(self) -> int | None:
+        """Not told: time goes on."""
+        return None
+
     def runs(self) -> list[Run]:
         """The runs that had begun by now, as far as they had come."""
         now = self._clock.now_ns()

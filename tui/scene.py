@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from ..events import GpuSample, Run, SourceState
     from .fold import Fold
-    from .snapshot import Snapshot
+    from .snapshot import Snapshot, State
 
 
 class Scene(NamedTuple):
@@ -23,6 +23,11 @@ class Scene(NamedTuple):
     """The newest state of every source."""
     peak: tuple[int, int] | None
     """Datasheet FLOP/s and bytes/s of one GPU of the engine; None: not known."""
+
+    def still_shows(self, fold: Fold, state: State, behind_ns: int | None) -> bool:
+        """Whether this is what there is to see, as long as nothing new is told."""
+        engine = self.snapshot.engine
+        return fold is self.fold and (state, behind_ns) == (engine.state, engine.behind_ns)
 
 
 Ask = Callable[[Scene], Any]

@@ -7,12 +7,14 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ...errors import FareboxError
 
 MOST_LINES = 200_000
 MOST_REMEMBERED = 20
+MOST_KEPT = 4096
 CONFLICT = "is on the page twice with different values"
 _NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 _HELP = re.compile(r"#\s*HELP\s+(\S+)\s+(.*)")
@@ -33,6 +35,15 @@ class Sample(NamedTuple):
 
     labels: dict[str, str]
     value: float | None
+
+
+class Series(NamedTuple):
+    """What a line's value is of."""
+
+    name: str
+    labels: dict[str, str]
+    key: frozenset[tuple[str, str]]
+    """The labels, in whichever order they came."""
 
 
 class BadLine(NamedTuple):
@@ -148,17 +159,40 @@ class _Reader:
             return
         self._add(*found)
 
-    def _add(self, name: str, sample: Sample) -> None:
-        key = (name, frozenset(sample.labels.items()))
+    def _add(self, series: Series, value: float | None) -> None:
+        key = (series.name, series.key)
         if key not in self._seen:
-            self._seen[key] = sample.value
-            self.samples.setdefault(name, []).append(sample)
-        elif self._seen[key] != sample.value:
-            self.conflicts.add(name)
+            self._seen[key] = value
+            self.samples.setdefault(series.name, []).append(Sample(series.labels, value))
+        elif self._seen[key] != value:
+            self.conflicts.add(series.name)
 
 
-def read_line(line: str) -> tuple[str, Sample] | None:
-    """Name and sample of one line without comment; None when it is not of the format."""
+def read_line(line: str) -> tuple[Series, float | None] | None:
+    """Series and value of one line without comment; None when it is not of the format."""
+    head, _, text = line.rpartition(" ")
+    series = _whole(head)
+    if series is None:
+        found = _series(line)
+        rest = _REST.fullmatch(line, found[1]) if found else None
+        if found is None or rest is None:
+            return None
+        series, text = found[0], rest[1]
+    if _NUMBER.fullmatch(text):
+        value = float(text)
+        return series, value if math.isfinite(value) else None
+    return (series, None) if _NO_NUMBER.fullmatch(text) else None
+
+
+@lru_cache(maxsize=MOST_KEPT)
+def _whole(text: str) -> Series | None:
+    """The series that a text names and nothing else; kept, because every page names the same ones."""
+    found = _series(text)
+    return found[0] if found and not text[found[1] :].strip() else None
+
+
+def _series(line: str) -> tuple[Series, int] | None:
+    """The series that a line begins with, and where that ends."""
     named = _NAME.match(line)
     if named is None:
         return None
@@ -168,19 +202,9 @@ def read_line(line: str) -> tuple[str, Sample] | None:
         if found is None:
             return None
         labels, at = found
-    elif line[at : at + 1] not in (" ", "\t"):
+    elif line[at : at + 1] not in ("", " ", "\t"):
         return None
-    rest = _REST.fullmatch(line, at)
-    if rest is None:
-        return None
-    return _sample(named[0], labels, rest[1])
-
-
-def _sample(name: str, labels: dict[str, str], text: str) -> tuple[str, Sample] | None:
-    if _NUMBER.fullmatch(text):
-        value = float(text)
-        return name, Sample(labels, value if math.isfinite(value) else None)
-    return (name, Sample(labels, None)) if _NO_NUMBER.fullmatch(text) else None
+    return Series(named[0], labels, frozenset(labels.items())), at
 
 
 def _labels(line: str, at: int) -> tuple[dict[str, str], int] | None:

@@ -72,6 +72,9 @@ class FakeReader:
         self.close_called = Event()
         self.read_rows = 0
 
+    def version(self):
+        return None
+
     def runs(self):
         self._check()
         self.polls += 1
