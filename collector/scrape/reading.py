@@ -198,13 +198,9 @@ class _Scan:
         """What the page calls the model; several are named together."""
         if not self._engine.models:
             return None
-        counts: defaultdict[str, int] = defaultdict(int)
-        for name in self._names.values():
-            for sample in self._page.get(name):
-                model = _first(sample.labels, self._engine.models)
-                if model:
-                    counts[model] += 1
-        return ", ".join(sorted(counts)[:4]) or None
+        samples = (sample for name in self._names.values() for sample in self._page.get(name))
+        told = {_first(sample.labels, self._engine.models) for sample in samples}
+        return ", ".join(sorted(model for model in told if model)[:4]) or None
 
     def start_s(self) -> float | None:
         """When the engine's process started, in s since 1970: as it says, or as its oldest counter does."""
@@ -321,7 +317,10 @@ def _ranks(labels: Mapping[str, str], names: Iterable[str]) -> tuple[int, ...]:
 
 
 def _first(labels: Mapping[str, str], names: Iterable[str]) -> str | None:
-    return next((labels[name] for name in names if labels.get(name) not in (None, "", "None")), None)
+    for name in names:
+        if (value := labels.get(name)) not in (None, "", "None"):
+            return value
+    return None
 
 
 def _plain(value: str) -> str:
