@@ -3,10 +3,11 @@
     python benchmarks/tui.py [VLLMSTAT] [--page FILE] [--seconds 30] [--million 10]
 
 VLLMSTAT is the program of the best other Textual screen for vLLM, in an environment of its own
-(`pip install vllmstat==0.9.1`). It and `farebox top` watch the same metrics page (FILE: one captured from vLLM) side by side at
-1 Hz, each in a terminal of 120×40; what their helper processes take counts. The server multiplies FILE's counters with
-every second. Memory and polls are measured on a store of so many million archived steps, with a run on top, and in a
-small one. Processor seconds; resident memory, of which file pages are told apart. Exits with 1 when a limit is missed.
+(`pip install vllmstat==0.9.1`). It and `farebox top` watch the same metrics page (FILE: one captured from vLLM) side by
+side at 1 Hz, each in a terminal of 120×40; what their helper processes take counts. The server multiplies FILE's
+counters with every second. Memory and polls are measured on a store of so many million archived steps, with a run on
+top, and in a small one. Processor seconds; resident memory, of which file pages are told apart. Exits with 1 when a
+limit is missed.
 """
 
 from __future__ import annotations

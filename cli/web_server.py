@@ -10,6 +10,10 @@ from aiohttp.typedefs import Handler
 from textual_serve.server import Server
 
 HERE = frozenset({"127.0.0.1", "localhost"})
+OURS_ALONE = (
+    "default-src 'self' 'unsafe-inline'; connect-src 'self' ws://127.0.0.1:* ws://localhost:*; img-src 'self' data:"
+)
+"""Content policy: textual-serve's page would fetch a font from Google, which is nobody's business here."""
 
 
 class LocalServer(Server):
@@ -31,4 +35,7 @@ async def refuse_strangers(request: web.Request, handler: Handler) -> web.Stream
     is_ours = origin is None or urlsplit(origin).netloc == request.host
     if urlsplit(f"//{request.host}").hostname not in HERE or not is_ours:
         raise web.HTTPForbidden(text=f"open http://127.0.0.1:{request.url.port} itself: other pages may not use it\n")
-    return await handler(request)
+    answer = await handler(request)
+    if not answer.prepared:
+        answer.headers["Content-Security-Policy"] = OURS_ALONE
+    return answer
