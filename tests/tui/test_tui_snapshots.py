@@ -90,7 +90,7 @@ def test_pages(snap_compare, resting, told, size, page):
     assert snap_compare(app, terminal_size=size, run_before=run_before)
 
 
-@pytest.mark.parametrize("size", ALL[:2])
+@pytest.mark.parametrize("size", ALL)
 def test_alerts(snap_compare, resting, told, size):
     app, run_before = resting(told, lambda a: a.screen.snapshot is not None, state=State("alerts"))
     assert snap_compare(app, terminal_size=size, run_before=run_before)

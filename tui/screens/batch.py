@@ -31,7 +31,7 @@ class BatchPage(Page):
         Binding("right,l", "walk(-1)", "Step forward"),
         Binding("shift+left,H", "walk(10)", "Ten steps back", show=False),
         Binding("shift+right,L", "walk(-10)", "Ten steps forward", show=False),
-        Binding("end", "newest", "Newest step", show=False),
+        Binding("end", "newest", "Newest step", show=False, priority=True),
         Binding("f", "fill", "Fill seats by age or context"),
     ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import wrap
 
 from textual.reactive import reactive
 
@@ -38,7 +39,7 @@ class Past(Figure):
         """From, to, and the time-lines."""
         past = self.past
         if past is None:
-            return [[(self.glyphs.name(self.told or "reading"), "label")]]
+            return [[(line, "label")] for line in wrap(self.glyphs.name(self.told or "reading"), width)]
         room = width - LABEL
         lines = [self._title(past, width)]
         whole = [sum(values) for values in zip(*past.accounts.values(), strict=True)]
