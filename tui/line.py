@@ -43,8 +43,10 @@ def exactly(line: Line, width: int) -> Line:
 
 
 def spread(left: Line, right: Line, width: int) -> Line:
-    """`left` and `right` at the two ends of a line, the left one cut where they would meet."""
+    """`left` and `right` at the two ends of a line, the left one cut before they would meet."""
     room = max(0, width - width_of(right))
+    if right and width_of(left) > room:
+        return [*exactly(left, max(0, room - 1)), (" " * min(1, room), ""), *right]
     return [*exactly(left, room), *right]
 
 

@@ -102,6 +102,7 @@ def test_gpus(snap_compare, resting, make, told, size):
     vars(store).update(vars(told))
     at = make.START + 80 * make.S
     slices = [make.gpu(2 + i, at, device=0, parent_uuid="GPU-0", util_pct=None, power_mw=None) for i in range(2)]
+    slices[1] = slices[1]._replace(active_ppm=714_000, shared_by=("chat-0", "chat-1"))
     lost = make.gpu(1, at - 30 * make.S, state="lost", util_pct=None, missing='{"util_pct": "GPU is lost"}')
     store.gpu_list = [*(make.gpu(0, at - s * make.S, util_pct=100 - s) for s in range(30, -1, -1)), *slices, lost]
     store.gpu_list.sort(key=lambda sample: sample.at_ns)

@@ -11,7 +11,7 @@ from textual.reactive import reactive
 from .. import numbers
 from ..bus import FRAME, blocks_each, bus, parts_by_age, parts_by_context, plan
 from ..glyphs import pad
-from ..line import Line, Role, Span, spread
+from ..line import Line, Role, Span, spread, width_of
 from ..numbers import SECOND_NS, share
 from .figure import Figure
 from .listing import Listing
@@ -65,6 +65,8 @@ class StepTitle(OfStep):
             (f" of {view.seats} seats", "label"),
             ("   waiting ", "label"),
             (str(step.waiting), "warn" if step.waiting else "label"),
+        ]
+        rows: Line = [
             ("   rows ", "label"),
             (f"{numbers.count(step.prefill_tokens)} prompt", "prefill"),
             (" + ", "label"),
@@ -76,6 +78,9 @@ class StepTitle(OfStep):
             (f"  step {step.step_seq:,}", "label"),
             (where, "warn" if self.back else "label"),
         ]
+        if width_of([*left, *rows, *right]) >= width:
+            rows = [("   rows ", "label"), (numbers.count(step.prefill_tokens + step.decode_tokens), "strong")]
+        left += rows
         return self.spelled([spread(left, right, width), self._moves(ride)])
 
     def _moves(self, ride: Ride) -> Line:

@@ -15,6 +15,7 @@ from .listing import Listing
 from .timeline import timeline
 
 if TYPE_CHECKING:
+    from ...events import GpuSample
     from ..views.gpu import Device, GpuView
 
 NAME = 28
@@ -76,14 +77,16 @@ class Devices(Listing):
         return self.spelled([line])[0]
 
     def foot(self, width: int) -> list[Line]:
-        """Why values of the device under the cursor are missing."""
+        """What is special about the device under the cursor: who shares it, and why values are missing."""
         if not self.view or not self.view.devices:
             return []
         device = self.view.devices[min(self.cursor, self.count() - 1)]
-        if not device.missing:
-            return []
-        told = "; ".join(f"{name}: {why}" for name, why in device.missing.items())
-        return [[("n/a: ", "label"), (self.glyphs.fit(told, width - 5), "label")]]
+        told: list[str] = []
+        if sharers := device.sample.shared_by:
+            told.append(f"shared by {', '.join(sharers)}: all values are the whole device's")
+        if device.missing:
+            told.append("n/a: " + "; ".join(f"{name}: {why}" for name, why in device.missing.items()))
+        return [[(self.glyphs.fit(text, width), "label")] for text in told]
 
     def copied(self, index: int) -> str:
         """What people look for: the device's uuid and name."""
@@ -100,11 +103,11 @@ class Devices(Listing):
         return [(pad(self.glyphs.fit(f"{sample.device} {sample.name}", room - 1), room), "strong")]
 
     def _busy(self, device: Device, cells: int) -> Line:
-        util = device.sample.util_pct
-        if util is None:
+        found = _busy(device.sample)
+        if found is None:
             return [(pad("n/a", cells + 7), "label")]
-        filled, empty = bar(util / 100, cells, self.glyphs)
-        return [(filled, "decode"), (empty, "faint"), (f"{util:>4} %", "strong"), (" ", "")]
+        filled, empty = bar(found[0], cells, self.glyphs)
+        return [(filled, "decode"), (empty, "faint"), (f"{found[1]:>4} %", "strong"), (" ", "")]
 
     def _memory(self, device: Device, cells: int) -> Line:
         used, total = device.sample.mem_used, device.sample.mem_total
@@ -134,6 +137,14 @@ class Devices(Listing):
         if device.old_ns > STALE_NS:
             return [(f"silent {numbers.seconds(device.old_ns)}", "warn")]
         return [(self.glyphs.name(state), role)]
+
+
+def _busy(sample: GpuSample) -> tuple[float, str] | None:
+    """Part of the time in which it worked, and in percent: by tenths where DCGM tells it, else as NVML does."""
+    if sample.active_ppm is not None:
+        percent = sample.active_ppm / 10_000
+        return percent / 100, f"{percent:.1f}" if percent < 99.95 else "100"
+    return None if sample.util_pct is None else (sample.util_pct / 100, str(sample.util_pct))
 
 
 def _cells(width: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import wrap
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.binding import Binding, BindingType
@@ -71,7 +72,7 @@ class Listing(Figure, can_focus=True):
         count = self.count()
         room = max(0, height - len(head) - len(foot))
         if not count:
-            nothing: list[Line] = [[(self.glyphs.text(self.empty()), "label")]] if self.empty() else []
+            nothing: list[Line] = [[(line, "label")] for line in wrap(self.glyphs.text(self.empty()), max(1, width))]
             return [*head, *nothing, *foot]
         shown = min(count, room)
         at = min(max(self.cursor, 0), count - 1)

@@ -39,7 +39,7 @@ class Past(Figure):
         """From, to, and the time-lines."""
         past = self.past
         if past is None:
-            return [[(line, "label")] for line in wrap(self.glyphs.name(self.told or "reading"), width)]
+            return [[(line, "label")] for line in wrap(self.glyphs.name(self.told or "reading"), max(1, width))]
         room = width - LABEL
         lines = [self._title(past, width)]
         whole = [sum(values) for values in zip(*past.accounts.values(), strict=True)]

@@ -8,7 +8,8 @@ TERMS: tuple[tuple[str, str], ...] = (
         (
             "Part of the time in which some kernel ran on the device (NVML's utilisation). 100 % means that it was "
             "never without work, not that it was full: one request alone gives 100 %. Whether there is room for "
-            "more, the seats on page 1 and the bandwidth above say."
+            "more, the seats on page 1 and the bandwidth above say. With a decimal place it is DCGM's finer figure: "
+            "the part in which the compute engine worked."
         ),
     ),
     (
@@ -44,6 +45,7 @@ TERMS: tuple[tuple[str, str], ...] = (
             " and costs hardly any time. Above it every further row takes longer."
         ),
     ),
+    ("shared by", "Several owners hold slices of time of one device; nobody can tell their parts of its readings."),
     (
         "n/a",
         "Could not be read; the line below the list says why, for the device under the cursor. It is never shown as 0.",
