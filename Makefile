@@ -32,7 +32,7 @@ screenshots: $(VENV)/.dev $(VENV)/.farebox
 	$(BIN)/python docs/make_screenshots.py
 
 bench: $(VENV)/.dev $(VENV)/.farebox
-	$(BIN)/python benchmarks/first_paint.py
+	$(BIN)/python benchmarks/tui.py
 	$(BIN)/python benchmarks/modes.py
 	$(BIN)/python benchmarks/report.py 1000000
 	$(BIN)/python benchmarks/proxy.py

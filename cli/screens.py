@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -39,5 +40,6 @@ def show_screens(store: Path, shown: Shown) -> int:
     from .desk import StoreDesk
     from .top import gpu_peaks
 
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")  # Arrow's own would keep what History read once
     options = Options(shown.ascii_only, not shown.no_mouse, shown.page)
     return run_top(store, gpu_peaks, options, StoreDesk(store))
