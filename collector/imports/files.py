@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import json
-from collections.abc import Callable, Iterator
+import shutil
+import zlib
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, cast
 
 from ...errors import InputError
@@ -66,11 +71,41 @@ def text_lines(path: Path) -> Iterator[tuple[int, str]]:
             yield number, line.rstrip("\r\n")
 
 
-def _open(path: Path) -> Any:
+@contextmanager
+def unpacked(path: Path) -> Generator[Path]:
+    """The file itself or, of gzip, an unpacked copy that lasts as long: for readers that need a plain file."""
+    with _reading(path):
+        if not _is_packed(path):
+            yield path
+            return
+        with TemporaryDirectory() as folder:
+            plain = Path(folder) / path.name.removesuffix(".gz")
+            with gzip.open(path) as source, plain.open("wb") as copy:
+                shutil.copyfileobj(source, copy)
+            yield plain
+
+
+@contextmanager
+def _open(path: Path) -> Generator[Any]:
+    """A file's text, unpacked where it is gzip; `InputError` when it cannot be read to its end."""
+    with _reading(path):
+        opener: Any = gzip.open if _is_packed(path) else open
+        with opener(path, "rt", encoding="utf-8-sig", errors="replace", newline="") as text:
+            yield text
+
+
+def _is_packed(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(2) == b"\x1f\x8b"
+
+
+@contextmanager
+def _reading(path: Path) -> Generator[None]:
     try:
-        return path.open(encoding="utf-8-sig", errors="replace", newline="")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
+        yield
+    except (OSError, EOFError, zlib.error) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise InputError(f"{path}: cannot be read: {reason}") from None
 
 
 def _rows(path: Path, file: Any) -> Iterator[Record]:

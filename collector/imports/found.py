@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from ...engine.server.access import LONGEST_NAME
 from ...events import UNKNOWN_TENANT, FinishReason, GpuSample, Request
 from ..usage.fields import Json
 from ..usage.usage import Usage
@@ -61,11 +62,12 @@ class Context:
     """The zone of times that name none."""
 
     def tenant_of(self, named: object) -> str:
-        """The tenant that a line names."""
+        """The tenant that a line names; unknown where it names none, or nothing that can be a tenant's name."""
         if self.tenant is not None:
             return self.tenant
-        text = str(named).strip() if named is not None else ""
-        return text if text and text.lower() not in ("none", "null") and text.isprintable() else UNKNOWN_TENANT
+        text = str(named).strip() if isinstance(named, str | int) else ""
+        is_name = text.isprintable() and 0 < len(text) <= LONGEST_NAME and text.lower() not in ("none", "null")
+        return text if is_name else UNKNOWN_TENANT
 
     def request(
         self,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 from ...events import GPU_SAMPLES, REQUESTS, SHARES, STEPS, Batch, GpuSample, Progress, Request
@@ -14,12 +15,16 @@ from .buckets import BucketShelf
 from .found import Bucket, Context, Line, RowError, Saved
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from ...storage.store import Store
 
 DAY_NS = 86_400 * 10**9
 PIECE = 100_000
 """Things that are taken to the store at a time."""
 KEPT_REJECTS = 100_000
+Counts = tuple[int | None, int | None]
+"""A request's prompt and output tokens."""
 
 
 @dataclass
@@ -52,7 +57,7 @@ class Loader:
 
     def __init__(self, store: Store, context: Context) -> None:
         self._store, self._context = store, context
-        self._seen: set[str] = set()
+        self._seen: dict[str, Counts] = {}
 
     def load(self, lines: Iterable[Line], on_line: Callable[[int], None]) -> Outcome:
         """Take all lines of one file, and count those that are recorded; `on_line` is told how many were looked at."""
@@ -112,29 +117,37 @@ class Loader:
 
     def _new(self, lines: list[Line], outcome: Outcome) -> Iterator[Request]:
         """The requests that are not recorded; one that is recorded with other tokens is rejected."""
-        told = {line.thing.request_id: line.thing for line in reversed(lines) if isinstance(line.thing, Request)}
-        known = self._known(told.values())
+        recorded = self._recorded([line.thing.request_id for line in lines if isinstance(line.thing, Request)])
         for line in lines:
             request = line.thing
             if not isinstance(request, Request):
                 continue
-            before = known.get(request.request_id)
-            if before is not None and before != _counts(request):
-                outcome.reject(line._replace(thing=RowError("it was imported before with other tokens")))
-            elif before is not None or request.request_id in self._seen:
+            before = recorded.get(request.request_id) or self._seen.get(request.request_id)
+            if before is None:
+                self._seen[request.request_id] = _counts(request)
+                yield request
+            elif before == _counts(request):
                 outcome.repeated += 1
             else:
-                self._seen.add(request.request_id)
-                yield request
+                outcome.reject(line._replace(thing=RowError("it was imported before with other tokens")))
 
-    def _known(self, told: Iterable[Request]) -> dict[str, tuple[int | None, int | None]]:
-        """Tokens of this engine's recorded requests from about the time of those told."""
-        times = [request.finished_ns for request in told]
-        columns = ["request_id", "prompt_tokens", "output_tokens"]
-        window = min(times) - DAY_NS, max(times) + DAY_NS
-        rows = self._store.read(REQUESTS, columns, *window, engine_id=self._context.engine_id)
-        ids, prompts, outputs = (cast("list[Any]", rows.column(name).to_pylist()) for name in columns)
+    def _recorded(self, told: list[str]) -> dict[str, Counts]:
+        """Tokens of those requests that the engine had before this file, whatever their time.
+
+        A file without times is as old as its last change, so a log that grew tells the same request at another time.
+        """
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        rows = self._known.filter(pc.is_in(self._known["request_id"], pa.array(told, pa.string())))
+        ids, prompts, outputs = (cast("list[Any]", column.to_pylist()) for column in rows.columns)
         return dict(zip(ids, zip(prompts, outputs, strict=True), strict=True))
+
+    @cached_property
+    def _known(self) -> pa.Table:
+        """Ids and tokens of the engine's requests before this file."""
+        columns = ["request_id", "prompt_tokens", "output_tokens"]
+        return self._store.read(REQUESTS, columns, engine_id=self._context.engine_id)
 
     def _append(self, day: int, requests: list[Request]) -> None:
         """Record requests of one UTC day, which is a run without GPUs."""
@@ -150,5 +163,5 @@ class Loader:
         self._store.append_archive(batch)
 
 
-def _counts(request: Request) -> tuple[int | None, int | None]:
+def _counts(request: Request) -> Counts:
     return request.prompt_tokens, request.output_tokens

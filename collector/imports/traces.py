@@ -13,28 +13,30 @@ from ...engine.arrival import Arrival
 from ...engine.workloads import azure, mooncake
 from ...engine.workloads.tenant import tenant_of
 from ..usage.usage import Usage
+from .files import unpacked
 from .found import Beginning, Context, Format, Line
 
 
 def _read_azure(path: Path, context: Context) -> Iterator[Line]:
-    return _lines(path, context, lambda tenant: azure.read(path, tenant))
+    return _lines(path, context, azure.read)
 
 
 def _read_mooncake(path: Path, context: Context) -> Iterator[Line]:
-    return _lines(path, context, lambda tenant: mooncake.read(path, tenant, context.at_ns))
+    return _lines(path, context, lambda plain, tenant: mooncake.read(plain, tenant, context.at_ns))
 
 
-def _lines(path: Path, context: Context, arrivals: Callable[[str], Iterator[Arrival]]) -> Iterator[Line]:
+def _lines(path: Path, context: Context, arrivals: Callable[[Path, str], Iterator[Arrival]]) -> Iterator[Line]:
     """A file is told from others by its content: the same row of the same file has the same id."""
-    tenant = context.tenant or tenant_of(path)
-    mark = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
-    for arrival in arrivals(tenant):
-        row = int(arrival.request_id.rpartition("-")[2])
-        usage = Usage(arrival.prompt_tokens, None, arrival.output_tokens)
-        request = context.request(
-            f"{mark}-{row}", usage, tenant_id=tenant, model="", finished_ns=arrival.arrived_ns
-        )._replace(prefix_ids=arrival.prefix_ids)
-        yield Line(row, "", request)
+    with unpacked(path) as plain:
+        tenant = context.tenant or tenant_of(plain)
+        mark = hashlib.sha256(plain.read_bytes()).hexdigest()[:12]
+        for arrival in arrivals(plain, tenant):
+            row = int(arrival.request_id.rpartition("-")[2])
+            usage = Usage(arrival.prompt_tokens, None, arrival.output_tokens)
+            request = context.request(
+                f"{mark}-{row}", usage, tenant_id=tenant, model="", finished_ns=arrival.arrived_ns
+            )._replace(prefix_ids=arrival.prefix_ids)
+            yield Line(row, "", request)
 
 
 def _has(*columns: str) -> Callable[[Beginning], bool]:

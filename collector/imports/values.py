@@ -50,8 +50,13 @@ def required(value: int | None, name: str) -> int:
 
 
 def word(fields: Json, *names: str) -> str:
-    """The first of the named cells that is not empty; empty when all are."""
-    return next((str(fields[name]).strip() for name in names if not is_nothing(fields.get(name))), "")
+    """The first of the named cells that is not empty; empty when all are. Raises RowError for a list or an object."""
+    name = next((name for name in names if not is_nothing(fields.get(name))), None)
+    if name is None:
+        return ""
+    if isinstance(fields[name], dict | list):
+        raise RowError(f"{name}: {fields[name]!r:.100} is not a text")
+    return str(fields[name]).strip()
 
 
 def nested(fields: Json, name: str) -> Json:

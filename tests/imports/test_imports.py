@@ -1,6 +1,7 @@
 """`farebox import`: what people have, into a store, each line once."""
 
 import csv
+import gzip
 import json
 import os
 from collections import Counter
@@ -297,6 +298,42 @@ def test_the_azure_trace_counts_as_it_says(shared, run, stored):
     (told,) = run(shared / "data/traces/AzureLLMInferenceTrace_code.csv")
     assert (told["requests"], told["tokens"]) == (8_819, 18_059_974 + 245_896)
     assert totals(stored(LEDGER)) == {"code": (18_059_974, 0, 245_896, 8_819)}
+
+
+def test_a_log_without_times_counts_once_when_it_grows_or_is_rotated(tmp_path, run, stored):
+    log, trace = tmp_path / "answers.jsonl", tmp_path / "toolagent.jsonl"
+    one, two = ({"request_id": name, "tenant": "red", "prompt_tokens": 7, "completion_tokens": 2} for name in "ab")
+    log.write_text(json.dumps(one) + "\n")
+    trace.write_text('{"timestamp": 5, "input_length": 60, "output_length": 5, "hash_ids": [46]}\n')
+    for path in (log, trace):
+        os.utime(path, (MAY, MAY))
+    run(log, trace)
+    log.write_text(json.dumps(one) + "\n" + json.dumps(two) + "\n")
+    packed = tmp_path / "answers.jsonl.1.gz"
+    packed.write_bytes(gzip.compress(log.read_bytes()))
+    packed_trace = tmp_path / "toolagent.jsonl.gz"
+    packed_trace.write_bytes(gzip.compress(trace.read_bytes()))
+    for path in (log, trace, packed, packed_trace):
+        os.utime(path, (MAY + 9 * 86_400,) * 2)
+    told = run(log, trace, packed, packed_trace)
+    assert [(each["requests"], each["repeated"]) for each in told] == [(1, 1), (0, 1), (0, 2), (0, 1)]
+    assert totals(stored(LEDGER)) == {"red": (14, 0, 4, 2), "toolagent": (60, 0, 5, 1)}
+    changed = tmp_path / "changed.jsonl"
+    changed.write_text(json.dumps(two) + "\n" + json.dumps(one | {"prompt_tokens": 8}) + "\n")
+    assert [(each["requests"], each["rejected"]) for each in run(changed)] == [(0, 1)]
+    packed.write_bytes(packed.read_bytes()[:-12])
+    assert f"{packed}: cannot be read" in run(packed, flags=["--format", "jsonl"], code=2)
+
+
+def test_a_tenant_is_a_short_printable_text(tmp_path, run, stored):
+    path = tmp_path / "odd.jsonl"
+    names = ["red", "x" * 129, "a\x1b[31m", "\u202eder", {"id": 1}]
+    row = {"prompt_tokens": 1, "completion_tokens": 1}
+    path.write_text("".join(json.dumps(row | {"request_id": str(n), "tenant": t}) + "\n" for n, t in enumerate(names)))
+    (told,) = run(path)
+    assert totals(stored(LEDGER)) == {"red": (1, 0, 1, 1), "unknown": (3, 0, 3, 3)}
+    (reason,) = map(json.loads, Path(told["rejects"]).read_text().splitlines())
+    assert (reason["line"], reason["why"]) == (5, "tenant: {'id': 1} is not a text")
 
 
 def test_what_is_no_log_is_refused(tmp_path, run):
