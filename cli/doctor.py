@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..collector.checks.check import Check
 from .collect import load_config
 from .options import json_option
 
 if TYPE_CHECKING:
-    from ..collector.checks.check import Check
+    from ..collector.config.collecting import CollectConfig
 
 EPILOG = """\b
 Examples
@@ -68,43 +69,36 @@ def examine(store: Path | None, config: Path | None = None) -> list[Check]:
     watch = GpuWatch(host_memory=host_memory)
     checks = check_gpus(watch, now_ns)
     watch.close()
-    roots: list[Path] = []
-    if config is not None:
-        from ..collector.checks.sources import check_config, spool_roots
+    collected = None if config is None else load_config(config)
+    if collected is not None:
+        from ..collector.checks.sources import check_config
 
-        collected = load_config(config)
         store = store or collected.store
-        roots = list(spool_roots(collected))
         checks += check_config(collected)
     if store is None:
         return checks + check_clock(now_ns, None)
-    if config is not None and not store.exists():
-        return [*checks, *check_clock(now_ns, None), _unborn(store)]
-    found, newest_ns = _examine_store(store, roots)
+    found, newest_ns = _examine_store(store, collected)
     return checks + check_clock(now_ns, newest_ns) + found
 
 
-def _unborn(store: Path) -> Check:
-    """The store of a collector that never ran."""
-    from ..collector.checks.check import Check
-
-    return Check("store", "note", f"there is none at {store} yet: `farebox collect` makes it")
-
-
-def _examine_store(path: Path, roots: list[Path]) -> tuple[list[Check], int | None]:
+def _examine_store(path: Path, config: CollectConfig | None) -> tuple[list[Check], int | None]:
     """The checks of a store and of folders of spools, and the newest instant that a run on a real clock has in it."""
     from ..collector.checks.money import check_capacity, check_rates, check_sources
     from ..collector.checks.place import check_archive, check_place, open_readable
+    from ..collector.checks.sources import check_names, spool_roots
     from ..collector.checks.spools import check_aside, check_spools
     from ..storage.layout import Layout
 
+    if config is not None and not path.exists():
+        return [Check("store", "note", f"there is none at {path} yet: `farebox collect` makes it")], None
     store, readable = open_readable(path)
     if store is None:
         return [readable], None
     with store:
         real = [run.wall_end_ns for run in store.runs() if run.clock == "real"]
         found = [readable, *check_place(path), check_archive(store), *check_sources(store)]
-        for root in (Layout(path).spools, *roots):
+        for root in (Layout(path).spools, *spool_roots(config)):
             found += check_spools(store, root)
-        found += [*check_aside(path), check_rates(store), check_capacity(store)]
+        found += [*check_aside(path), *([] if config is None else check_names(config, store))]
+        found += [check_rates(store), check_capacity(store)]
     return found, max(real, default=None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 from typing import TYPE_CHECKING
@@ -18,8 +19,9 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family, backlog=2048)
     except (OSError, OverflowError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise FareboxError(f"cannot listen on {host}:{port}: {reason}; choose another --host or --port") from None
+        number = getattr(error, "errno", None)
+        reason = os.strerror(number) if number and number > 0 else getattr(error, "strerror", None) or error
+        raise FareboxError(f"cannot listen on {host}:{port}: {reason}; choose another address or port") from None
 
 
 def stop_on_signals(server: uvicorn.Server) -> None:

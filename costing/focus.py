@@ -92,7 +92,10 @@ def focus_rows(report: Report) -> Iterator[FocusRow]:
     """The rows as column → text (null: None), origin by origin; corrections of closed periods among them by day."""
     unpriced = next((cell for cell in report.cells if cell.amount_micro is None), None)
     if unpriced is not None:
-        raise InputError(f"no rate holds for {unpriced.gpu_type} on {unpriced.host}, {unpriced.day}: FOCUS needs one")
+        what = f"{unpriced.gpu_type} on {unpriced.host or 'no host'}, {unpriced.day}"
+        raise InputError(
+            f"no rate holds for {what}, and FOCUS needs one: add it with `farebox rates add`, or give --rate"
+        )
     if not report.cells:
         return
     common = _common(report)

@@ -27,7 +27,7 @@ def check_rates(store: Store) -> Check:
         return Check("rates", "bad", f"no rate for {_some(names)}: its time has no price", advice)
     if not rates:
         return Check("rates", "note", "no rate yet: nothing has a price", advice)
-    return Check("rates", "ok", f"{len(rates)} rates; every run has one")
+    return Check("rates", "ok", f"every run has one, of {len(rates)}")
 
 
 def check_capacity(store: Store) -> Check:

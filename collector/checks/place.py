@@ -25,7 +25,7 @@ def open_readable(path: Path) -> tuple[Store | None, Check]:
         runs = len(store.runs())
     except FareboxError as error:
         return None, Check("store", "bad", str(error))
-    return store, Check("store", "ok", f"{path} can be read: {runs} runs")
+    return store, Check("store", "ok", f"{path} can be read; {runs} run{'' if runs == 1 else 's'}")
 
 
 def check_place(path: Path) -> list[Check]:

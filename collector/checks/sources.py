@@ -6,16 +6,39 @@ import os
 import time
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ...errors import FareboxError
 from ..config.collecting import CollectConfig
 from ..config.sources import DcgmConfig, OtlpConfig, PageConfig, ScrapeConfig, SourceConfig, SpoolConfig
 from .check import Check
 
+if TYPE_CHECKING:
+    from ...storage.store import Store
+
 
 def check_config(config: CollectConfig) -> list[Check]:
     """Each source that the file names; GPUs have checks of their own."""
     return [check for source in config.source for check in _check(source)]
+
+
+def check_names(config: CollectConfig, store: Store) -> list[Check]:
+    """Pages whose engine a proxy records under another name, so that tokens count twice and have no tenant."""
+    from ..collect.scraping import engine_of
+
+    newest: dict[str, int] = {}
+    for run in store.runs():
+        if run.gpus == 0:
+            newest[run.engine_id] = max(run.heartbeat_ns, newest.get(run.engine_id, 0))
+    found: list[Check] = []
+    for source in config.source:
+        if isinstance(source, ScrapeConfig) and source.engine:
+            default = engine_of(source.model_copy(update={"engine": None}))
+            if newest.get(default, 0) > newest.get(source.engine, 0):
+                says = f"a proxy counts the same tokens as the engine {default}: they are on the bill twice"
+                advice = f'leave out engine = "{source.engine}", or start the proxy with --engine {source.engine}'
+                found.append(Check(f"name {source.engine}", "bad", says, advice))
+    return found
 
 
 def spool_roots(config: CollectConfig | None) -> Iterable[Path]:

@@ -10,6 +10,8 @@ from click.testing import CliRunner
 from spooled_telling import Teller, spool
 
 from farebox.cli.app import app
+from farebox.collector.unmetered import unmetered_run
+from farebox.events import LEDGER, REQUESTS, SHARES, STEPS, Batch, Progress
 from farebox.storage.store import create_store
 
 
@@ -28,7 +30,7 @@ def test_sources_and_spools(tmp_path):
     done = CliRunner().invoke(app, ["doctor", "-c", str(config), "--json"])
     assert done.exit_code == 1
     found = {check["name"]: check for check in json.loads(done.stdout)}
-    assert found["source gone"]["level"] == "bad" and "127.0.0.1:9" in found["source gone"]["says"]
+    assert found["source gone"]["level"] == "bad" and found["source gone"]["says"].count("127.0.0.1:9") == 1
     assert found["spool late"]["level"] == "bad" and "farebox collect" in found["spool late"]["advice"]
     assert found["spool lossy"]["level"] == "note" and "9 events lost" in found["spool lossy"]["says"]
     assert found["aside w"]["level"] == "bad" and found[f"spools {tmp_path / 'none'}"]["level"] == "note"
@@ -90,3 +92,30 @@ def look_at(folder, url):
     config.write_text(f'store = "s"\n[[source]]\nkind = "scrape"\nurl = "{url}"\nengine = "chat"\n')
     done = CliRunner().invoke(app, ["doctor", "-c", str(config), "--json"])
     return {check["name"]: check for check in json.loads(done.stdout)}
+
+
+def test_a_page_and_a_proxy_that_name_one_engine_in_two_ways(tmp_path):
+    config = tmp_path / "farebox.toml"
+    config.write_text(
+        'store = "s"\n[[source]]\nkind = "scrape"\nurl = "http://127.0.0.1:9"\nengine = "chat"\n'
+        '[[source]]\nkind = "scrape"\nurl = "http://127.0.0.1:7"\n'
+    )
+
+    def checks():
+        told = CliRunner().invoke(app, ["doctor", "-c", str(config), "--json"]).stdout
+        return {check["name"]: check for check in json.loads(told)}
+
+    assert checks()["store"]["level"] == "note" and "`farebox collect` makes it" in checks()["store"]["says"]
+
+    def record(engine_id, at_ns):
+        with create_store(tmp_path / "s") as store:
+            run = unmetered_run(engine_id, f"proxy-{at_ns}", "h", at_ns)
+            nothing = (table.to_arrow([]) for table in (STEPS, SHARES, REQUESTS, LEDGER))
+            store.append(Batch(run, *nothing, Progress(0, 0, at_ns)))
+
+    record("127.0.0.1:7", 1)
+    assert "name chat" not in checks()
+    record("127.0.0.1:9", 2)
+    assert checks()["name chat"]["level"] == "bad" and "--engine chat" in checks()["name chat"]["advice"]
+    record("chat", 3)
+    assert "name chat" not in checks()
