@@ -15,6 +15,8 @@ START = "process_start_time_seconds"
 NOT_HERE = "not on this page"
 MOST = 2**53
 """Beyond it floats do not count one by one."""
+MOST_RATIO = 1.5
+"""A KV cache that is fuller than that is not believed; one a little above 1 is kept as it was told."""
 _PRINTED = re.compile(r"\{'[^']*': '([^']*)'\}")
 
 Part = tuple[str, ...]
@@ -86,6 +88,8 @@ class Reader:
         parts = scan.parts(expressions, each_model=noun == "kv_ratio")
         if isinstance(parts, str):
             reading.missing[noun] = self._why(noun, parts)
+        elif noun == "kv_ratio" and max(parts.values()) > MOST_RATIO:
+            reading.missing[noun] = f"the page says {max(parts.values()):g}, which is no part of a cache"
         elif noun == "kv_ratio":
             reading.kv_ratios = tuple(parts.values())
             reading.gauges[noun] = max(parts.values())
@@ -304,7 +308,8 @@ def _can_be(value: float | None) -> bool:
 def _value(sample: Sample, term: Term, factor: float) -> float | None:
     if term.label is not None:
         text = sample.labels.get(term.label, "")
-        return float(text) if text.isdigit() else None
+        value = float(text) if text.isdecimal() else None
+        return value if _can_be(value) else None
     return None if sample.value is None else sample.value * factor
 
 
@@ -313,7 +318,7 @@ def _key(labels: Mapping[str, str], names: Iterable[str]) -> tuple[str, ...]:
 
 
 def _ranks(labels: Mapping[str, str], names: Iterable[str]) -> tuple[int, ...]:
-    return tuple(int(labels[name]) if labels.get(name, "").isdigit() else 0 for name in names)
+    return tuple(int(labels[name]) if labels.get(name, "").isdecimal() else 0 for name in names)
 
 
 def _first(labels: Mapping[str, str], names: Iterable[str]) -> str | None:

@@ -105,6 +105,23 @@ def test_a_page_that_loses_a_counter_for_once_neither_loses_nor_doubles_a_token(
     assert not any(look.ended for look in looks)
 
 
+@pytest.mark.parametrize("ratio", ["7", "1e9", "9e15"])
+def test_a_cache_that_is_fuller_than_it_can_be_is_not_known(tmp_path: Path, ratio: str):
+    lie = page_of(num_requests_running=1, generation_tokens_total=5, kv_cache_usage_perc=ratio)
+    facts = 'vllm:cache_config_info{num_gpu_blocks="1000",block_size="16"} 1\n'
+    looks = looks_at(*[lie + facts] * 3)
+    assert "no part of a cache" in looks[-1].reading.missing["kv_ratio"]
+    Booked(tmp_path, looks).check()
+
+
+@pytest.mark.parametrize("blocks", ["9" * 30, "²", ""])
+def test_a_label_that_is_no_count_costs_only_itself(tmp_path: Path, blocks: str):
+    page = page_of(num_requests_running=1, generation_tokens_total=5, kv_cache_usage_perc=0.5)
+    looks = looks_at(*[page + f'vllm:cache_config_info{{num_gpu_blocks="{blocks}",block_size="16"}} 1\n'] * 3)
+    assert looks[-1].reading.facts == {"block_tokens": 16}
+    Booked(tmp_path, looks).check()
+
+
 def test_another_engine_at_the_same_address_is_another_process():
     tgi = "tgi_batch_current_size 1\ntgi_request_generated_tokens_sum 1000\n"
     looks = looks_at(page_of(num_requests_running=1, generation_tokens_total=100), tgi)
