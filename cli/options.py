@@ -37,6 +37,32 @@ class ReasonType(click.ParamType[str]):
         return text or self.fail("say why, in a few words", param, ctx)
 
 
+LONGEST_NAME = 128
+
+
+class NameType(click.ParamType[str]):
+    """What somebody is called: a short line without characters that hide or move a cursor."""
+
+    def __init__(self, name: str = "TEXT", *, may_be_empty: bool = True) -> None:
+        self.name = name
+        self._may_be_empty = may_be_empty
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Read a name; one that screens, files and proxies could not carry is refused."""
+        try:
+            name = checked_name(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+        return name if name or self._may_be_empty else self.fail("it is empty", param, ctx)
+
+
+def checked_name(text: str) -> str:
+    """The name without blanks around it, which may be empty; raises ValueError for one that cannot be shown."""
+    if not text.isprintable() or len(text) > LONGEST_NAME:
+        raise ValueError(f"{text[:20]!r} is no name: write at most {LONGEST_NAME} printable characters on one line")
+    return text.strip()
+
+
 MOST, LEAST = Decimal(10**9), Decimal("1e-9")
 
 
@@ -77,6 +103,7 @@ def currency(text: str) -> str:
 PRICE = AmountType("price", "4.29")
 MONEY = AmountType("amount", "1200.50")
 
+named_tenant_argument = click.argument("tenant_id", metavar="TENANT", type=NameType("TENANT", may_be_empty=False))
 store_argument = click.argument("store", metavar="STORE", type=click.Path(path_type=Path))
 file_argument = click.argument("file", metavar="FILE", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 currency_option = click.option(

@@ -13,7 +13,7 @@ import click
 
 from ..errors import InputError
 from .listing import print_records, print_table, when
-from .options import json_option, store_argument
+from .options import json_option, named_tenant_argument, store_argument
 
 if TYPE_CHECKING:
     from ..events import ApiKey
@@ -44,7 +44,7 @@ def key() -> None:
 
 @key.command(epilog=EPILOG)
 @store_argument
-@click.argument("tenant_id", metavar="TENANT")
+@named_tenant_argument
 def add(store: Path, tenant_id: str) -> None:
     """Add a key, read from standard input or asked for, never from the command line."""
     from ..events import API_KEYS, ApiKey

@@ -14,10 +14,13 @@ from .entering import Columns, Values
 from .listing import print_records, print_table, when
 from .options import (
     AmountType,
+    NameType,
     amount,
+    checked_name,
     file_argument,
     from_option,
     json_option,
+    named_tenant_argument,
     replace_option,
     store_argument,
     to_option,
@@ -57,10 +60,10 @@ tenants.add_command(key)
 
 @tenants.command("set", epilog=EPILOG)
 @store_argument
-@tenant_argument
-@click.option("--name", help="What people call it.  [default: as before, or the tenant]")
-@click.option("--team", help='The team that pays; "" for none.  [default: as before]')
-@click.option("--cost-centre", help='Its cost centre; "" for none.  [default: as before]')
+@named_tenant_argument
+@click.option("--name", type=NameType(), help="What people call it.  [default: as before, or the tenant]")
+@click.option("--team", type=NameType(), help='The team that pays; "" for none.  [default: as before]')
+@click.option("--cost-centre", type=NameType(), help='Its cost centre; "" for none.  [default: as before]')
 @click.option("--reserve", type=AmountType("share", "0.25"), help="GPUs kept for it, to a thousandth.")
 @from_option
 @to_option
@@ -175,6 +178,8 @@ def _read(values: Values) -> list[Tenant]:
     from ..events import Tenant
 
     tenant_id = entering.needed(values, "tenant")
+    for text in (tenant_id, *(values.get(column, "") for column in ("name", "team", "cost_centre"))):
+        checked_name(text)
     reserve = None
     if "reserve" in values:
         try:

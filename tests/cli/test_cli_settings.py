@@ -281,6 +281,18 @@ def test_a_new_name_that_would_hide_a_team_is_refused(inside, store, arguments, 
     assert len(kept(store, TEAM_RENAMES)) == 1
 
 
+@pytest.mark.parametrize("name", ["a\nb", "\x1b[31mred", "\u202eder", "x" * 129, " "])
+def test_what_cannot_be_shown_is_no_tenants_name(inside, store, tmp_path, name):
+    inside("tenants", "set", str(store), name, check=2)
+    inside("tenants", "key", "add", str(store), name, given="a-key-of-sixteen-characters\n", check=2)
+    if name.strip():
+        assert "is no name" in inside("tenants", "set", str(store), "chat", "--team", name, check=2).stderr
+        (tmp_path / "t.csv").write_text(f'tenant,team\nok,a\nchat,"{name}"\n')
+        assert "is no name" in inside("tenants", "import", str(store), "t.csv", check=2).stderr
+    with open_store(store) as opened:
+        assert not opened.settings(TENANTS) and not opened.settings(API_KEYS)
+
+
 def test_tenants_are_imported(inside, store, tmp_path):
     (tmp_path / "t.csv").write_text("tenant,team,reserve\nchat,support,1.5\ncode,dev,\n", "utf-8")
     inside("tenants", "import", "store", "t.csv")
