@@ -89,7 +89,7 @@ def _examine_store(path: Path, config: CollectConfig | None) -> tuple[list[Check
     from ..collector.checks.spools import check_aside, check_spools
     from ..storage.layout import Layout
 
-    if config is not None and not path.exists():
+    if config is not None and not Layout(path).exists:
         return [Check("store", "note", f"there is none at {path} yet: `farebox collect` makes it")], None
     store, readable = open_readable(path)
     if store is None:

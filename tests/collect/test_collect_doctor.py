@@ -105,6 +105,7 @@ def test_a_page_and_a_proxy_that_name_one_engine_in_two_ways(tmp_path):
         told = CliRunner().invoke(app, ["doctor", "-c", str(config), "--json"]).stdout
         return {check["name"]: check for check in json.loads(told)}
 
+    (tmp_path / "s" / "spool").mkdir(parents=True)  # a writer came first
     assert checks()["store"]["level"] == "note" and "`farebox collect` makes it" in checks()["store"]["says"]
 
     def record(engine_id, at_ns):
@@ -119,3 +120,8 @@ def test_a_page_and_a_proxy_that_name_one_engine_in_two_ways(tmp_path):
     assert checks()["name chat"]["level"] == "bad" and "--engine chat" in checks()["name chat"]["advice"]
     record("chat", 3)
     assert "name chat" not in checks()
+    assert (checks()["rates"]["level"], checks()["capacity"]["level"]) == ("note", "note")  # it has no GPUs to pay for
+    for command in ("rates add {} --gpu-type h100 --price 4", "hosts add {} h --gpus 1 --type h100 --from 2026-01-01"):
+        words = command.format(tmp_path / "s").split()
+        assert CliRunner().invoke(app, words).exit_code == 0
+    assert (checks()["rates"]["level"], checks()["capacity"]["level"]) == ("ok", "ok")
