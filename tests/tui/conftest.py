@@ -330,7 +330,7 @@ def make_feed(reader: FakeReader, **options) -> Feed:
     return Feed(reader, PEAKS.get, wall_ns=lambda: newest, steady_ns=lambda: 0, **options)
 
 
-async def settled(pilot, seen, patience_s=30) -> None:
+async def settled(pilot, seen, patience_s=120) -> None:
     """Wait until `seen(app)` and what it led to is drawn: the worker polls in a thread of its own."""
     give_up = monotonic() + patience_s
     while not seen(pilot.app):
