@@ -108,7 +108,8 @@ def test_the_doctor_looks_at_a_store(command, tmp_path):
         found = checks(command, "s")
         assert str(os.getpid()) in found["writer"]["says"]
     found = checks(command, "s")
-    assert found["source vllm"]["says"] == "down: connection refused" and found["source vllm"]["level"] == "bad"
+    assert found["source vllm"]["says"] == "down since 1970-01-01 00:00Z: connection refused"
+    assert found["source vllm"]["level"] == "bad"
     assert (found["writer"]["says"], found["log"]["level"]) == ("nobody records into it now", "ok")
     assert found["rates"]["level"] == found["capacity"]["level"] == "note"
 

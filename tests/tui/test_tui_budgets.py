@@ -207,4 +207,4 @@ def test_budgets_are_read_again_after_ten_seconds(make, store):
         now = next(ticks)
         seen.append(feed.poll().budgets[0].spent_micro)
     assert seen == [1_000_000] * 4 + [2_000_000]
-    assert store.settings_read == 14
+    assert store.settings_read == 2 * 6 + 6  # the source states are read at every look

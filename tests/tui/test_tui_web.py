@@ -9,6 +9,7 @@ import socket
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
+import psutil
 import pytest
 
 from farebox.cli.screens import Shown
@@ -24,6 +25,17 @@ COLOURS = """new Set(Array.from(document.querySelectorAll("canvas")).flatMap(can
     return drawn ? [...new Uint32Array(drawn.getImageData(0, 0, canvas.width, 40).data.buffer)] : [];
 })).size"""
 ASKED = """performance.getEntriesByType("resource").filter(e => e.transferSize).map(e => new URL(e.name).host)"""
+
+
+@pytest.fixture(autouse=True)
+async def childless():
+    """Screens end with their page; textual-serve does not wait for their processes, which need this loop to end."""
+    before = set(psutil.Process().children())
+    yield
+    async with asyncio.timeout(30):
+        while set(psutil.Process().children()) - before:
+            await asyncio.sleep(0.02)
+    await asyncio.sleep(0.02)
 
 
 @asynccontextmanager
