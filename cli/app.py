@@ -10,6 +10,7 @@ import click
 
 from ..errors import FareboxError
 from ..version import __version__
+from ..without_pandas import do_without_pandas
 from .advise import advise
 from .archive import archive
 from .backup import backup
@@ -37,7 +38,6 @@ from .teams import teams
 from .tenants import tenants
 from .top import top
 from .whatif import whatif
-from .without_pandas import do_without_pandas
 
 INTERRUPTED = 130
 

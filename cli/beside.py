@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any
 
-from .without_pandas import do_without_pandas
+from ..without_pandas import do_without_pandas
 
 
 @contextmanager

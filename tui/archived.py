@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ..errors import FareboxError
 from ..events import REQUESTS, SHARES, STEPS, Run
+from ..without_pandas import do_without_pandas
 from .fold import Fold
 
 
@@ -45,6 +46,7 @@ def fold_archived(store: Path, run: Run, since_ns: int) -> Fold | None:
 
 
 if __name__ == "__main__":
+    do_without_pandas()
     try:
         folded = fold_archived(*pickle.load(sys.stdin.buffer))
     except FareboxError as error:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from farebox.cli.desk import StoreDesk
 from farebox.events import BUDGET_STATES, TENANTS
 from farebox.storage.live import LiveReader
-from farebox.tui.app import _feed
+from farebox.tui.archived import fold_archived
+from farebox.tui.feed import Feed
 from farebox.tui.state import State
 
 WIDE = (200, 60)
@@ -129,5 +132,5 @@ def test_pages_of_the_whole_store(snap_compare, resting, make, recorded, page, d
         return app.screen.snapshot is not None and getattr(app.screen, done) is not None
 
     app, run_before = resting(make.store(), seen, state=State(page), desk=StoreDesk(recorded))
-    app._open_reader, app._open_feed = lambda: LiveReader(recorded), _feed
+    app._open_reader, app._open_feed = lambda: LiveReader(recorded), partial(Feed, fold_archived=fold_archived)
     assert snap_compare(app, terminal_size=size, run_before=run_before)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from threading import Event
 
 import pytest
@@ -10,6 +11,8 @@ from farebox.cli.desk import StoreDesk
 from farebox.storage.live import LiveReader
 from farebox.storage.store import create_store
 from farebox.tui.app import FareboxApp
+from farebox.tui.archived import fold_archived
+from farebox.tui.feed import Feed
 from farebox.tui.navigation import PAGES
 
 SIZES = [(80, 24), (120, 40), (200, 60)]
@@ -108,7 +111,7 @@ def keys_of(kind: type) -> list[tuple[str, str]]:
 
 
 async def test_every_key_does_what_it_is_bound_to(make, recorded, acted):
-    app = FareboxApp(lambda: LiveReader(recorded), desk=StoreDesk(recorded))
+    app = FareboxApp(lambda: LiveReader(recorded), partial(Feed, fold_archived=fold_archived), desk=StoreDesk(recorded))
     async with app.run_test(size=(80, 24)) as pilot:
         for page in PAGES:
             await pilot.press(page.key)
