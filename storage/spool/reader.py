@@ -66,9 +66,7 @@ class SpoolReader:
     @property
     def is_at_end(self) -> bool:
         """Whether everything that is written was read."""
-        behind = [number for number in segments(self.folder) if number > self.place.segment]
-        last = segment_path(self.folder, self.place.segment)
-        return not behind and (not last.exists() or last.stat().st_size <= self.place.offset)
+        return all(self._is_read(number, self.place) for number in segments(self.folder))
 
     def bytes_behind(self) -> int:
         """How much is written and not read yet."""
@@ -82,17 +80,20 @@ class SpoolReader:
         gone = not self.is_written
         left = 0
         for number in segments(self.folder):
-            path = segment_path(self.folder, number)
-            is_taken = number < place.segment or (
-                gone and number == place.segment and path.stat().st_size <= place.offset
-            )
-            if is_taken:
-                path.unlink()
+            if number < place.segment or (gone and self._is_read(number, place)):
+                segment_path(self.folder, number).unlink()
             else:
                 left += 1
         if gone and not left:
             (self.folder / LOCK).unlink(missing_ok=True)
             self.folder.rmdir()
+
+    def _is_read(self, number: int, place: Spooled) -> bool:
+        """Whether a segment has nothing behind a place; one that a writer had just begun when it died is empty."""
+        if number < place.segment:
+            return True
+        read = place.offset if number == place.segment else 0
+        return segment_path(self.folder, number).stat().st_size <= read
 
     def _segment(self, number: int, is_done: bool, limit: int) -> Iterator[Event]:
         offset = self.place.offset if number == self.place.segment else 0

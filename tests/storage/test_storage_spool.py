@@ -126,6 +126,18 @@ def test_what_is_recorded_is_removed_and_nothing_else(tmp_path):
     assert spools(tmp_path) == []
 
 
+def test_a_segment_that_a_writer_had_just_begun_when_it_died_is_no_rest(tmp_path):
+    write(tmp_path / "w", [{"n": 1}])
+    last = segments(tmp_path / "w")[-1]
+    segment_path(tmp_path / "w", last + 1).touch()
+    reader = SpoolReader(tmp_path / "w")
+    assert not reader.is_at_end
+    assert values(reader) == [{"n": 1}]
+    assert reader.is_at_end
+    reader.remove_before(reader.place)
+    assert not (tmp_path / "w").exists()
+
+
 def test_a_living_writers_newest_segment_stays(tmp_path):
     writer = SpoolWriter(tmp_path / "w", flush_s=0.01)
     writer.put(1)
