@@ -24,7 +24,7 @@ class StoreDesk:
         return open_store(self.path)
 
     def books(self, store: Store, *periods: Period, policy: str) -> Books:
-        """The books of some periods under a policy."""
+        """The books of some periods under a policy, for bills by days at most."""
         from ..collector.books import load_books
 
-        return load_books(store, *periods, policy=policy)
+        return load_books(store, *periods, policy=policy, hourly=False)

@@ -13,7 +13,7 @@ from ..events import LEDGER, MINUTE_NS
 from . import arrow
 from .segments import Ints
 
-ROWS_KEPT = 1 << 20
+ROWS_KEPT = 1 << 18
 """Partial sums are added up whenever there are more than so many."""
 SLOTS = 1 << 20
 """Groups that may be numbered by a table of their codes; more are sorted."""

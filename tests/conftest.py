@@ -17,6 +17,11 @@ settings.register_profile("thorough", PATIENT, max_examples=2000)
 settings.load_profile("usual")
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """One process more than cores: many tests wait for other processes and for clocks."""
+    return (os.cpu_count() or 1) + 1
+
+
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """The folder of traces, timings and cases beside the checkout; tests that need it skip without it."""

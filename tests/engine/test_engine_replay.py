@@ -107,6 +107,15 @@ def test_an_interruption_while_idle_ends_the_run_with_the_last_heartbeat(kit):
     assert run.ended_ns == run.heartbeat_ns == tape.runs[-2].heartbeat_ns > tape.steps[-1].ended_ns
 
 
+@pytest.fixture
+def interruptible():
+    """Ctrl-C interrupts, also where these tests run in the background of a shell, which has it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_in_the_middle_of_a_step_waits_for_its_end(kit):
     class Impatient(type(kit.tape())):
         def step(self, step, cells):
@@ -126,6 +135,7 @@ def test_ctrl_c_in_the_middle_of_a_step_waits_for_its_end(kit):
     assert signal.getsignal(signal.SIGINT) is before
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_while_sleeping_ends_the_sleep(kit):
     wall = Wall()
 
