@@ -91,16 +91,9 @@ def _condition(part: str, where: str) -> dict[str, Any]:
 
 
 def _share(section: Section) -> Decimal | None:
-    text = section.text("shorten_prompts", "")
-    if not text:
-        return None
-    try:
-        share = Decimal(text)
-    except ArithmeticError:
-        share = Decimal(0)
-    if not 0 < share < 1:
-        section.fail("shorten_prompts", f'"{text}" is not a share above 0 and below 1; write it as "0.2"')
-    return share
+    return section.decimal(
+        "shorten_prompts", lambda share: 0 < share < 1, 'is not a share above 0 and below 1; write it as "0.2"'
+    )
 
 
 def ruled(arrival: Arrival, rules: tuple[Rule, ...], prefix_block_tokens: int) -> tuple[Arrival, str | None]:

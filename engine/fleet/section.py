@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from decimal import Decimal, InvalidOperation
 from difflib import get_close_matches
@@ -58,16 +58,22 @@ class Section:
 
         Text only: a TOML number would be a binary fraction.
         """
-        text = self.text("price", "")
+        return self.decimal(
+            "price", lambda price: 0 <= price <= MOST_PRICE, 'is not a price of a GPU-hour; write it as "4.29"'
+        )
+
+    def decimal(self, key: str, is_meant: Callable[[Decimal], bool], words: str) -> Decimal | None:
+        """An exact number, written as text; None when it is not given. `words` say what a wrong one is not."""
+        text = self.text(key, "")
         if not text:
             return None
         try:
-            price = Decimal(text)
+            number = Decimal(text)
         except InvalidOperation:
-            price = Decimal("NaN")
-        if not price.is_finite() or not 0 <= price <= MOST_PRICE:
-            self.fail("price", f'"{text}" is not a price of a GPU-hour; write it as "4.29"')
-        return price
+            number = Decimal("NaN")
+        if not number.is_finite() or not is_meant(number):
+            self.fail(key, f'"{text}" {words}')
+        return number
 
     def flag(self, key: str) -> bool:
         """True or false; the key must be there."""

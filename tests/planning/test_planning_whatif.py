@@ -159,6 +159,7 @@ ROUTES = {
     "chat": "CONDITION:ACTION",
     "tenant=:tier=batch": "no condition",
     "*:shorten_prompts=1": "share above 0 and below 1",
+    "*:shorten_prompts=nan": "share above 0 and below 1",
 }
 
 
