@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests"))  # for `properties` and `served_engine`
+sys.path.insert(0, str(ROOT / "tests"))  # for `properties`, `served_engine` and `tui_apps`
 
 # How long an example takes says more about the machine than about the code.
 PATIENT = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -5,17 +5,13 @@ from __future__ import annotations
 import json
 import os
 import random
-from functools import partial
 from itertools import islice
 
 import pytest
 from textual.app import App
+from tui_apps import on_store
 
-from farebox.cli.desk import StoreDesk
-from farebox.storage.live import LiveReader
-from farebox.tui.app import FareboxApp, top_app
-from farebox.tui.archived import fold_archived
-from farebox.tui.feed import Feed
+from farebox.tui.app import top_app
 from farebox.tui.glyphs import ASCII, UNICODE, terminal_encoding
 from farebox.tui.navigation import PAGES
 from farebox.tui.sorting import ORDERS, arranged, order_of
@@ -58,13 +54,6 @@ def hurry(monkeypatch):
 
 def shown(app) -> str:
     return "\n".join(strip.text for strip in app.screen._compositor.render_strips())
-
-
-def on_store(path, **options) -> FareboxApp:
-    """The app on a store whose archive is folded in this process, which has Arrow anyway."""
-    return FareboxApp(
-        lambda: LiveReader(path), partial(Feed, fold_archived=fold_archived), desk=StoreDesk(path), **options
-    )
 
 
 async def open_page(make, pilot, mode, seen):

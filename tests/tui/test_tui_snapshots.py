@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import pytest
+from tui_apps import on_store
 
-from farebox.cli.desk import StoreDesk
 from farebox.events import BUDGET_STATES, TENANTS
-from farebox.storage.live import LiveReader
-from farebox.tui.archived import fold_archived
-from farebox.tui.feed import Feed
 from farebox.tui.state import State
 
 WIDE = (200, 60)
@@ -21,8 +16,8 @@ ALL = [(80, 24), (120, 40), WIDE]
 def resting(make):
     """An app on a store, and what to run before its picture is taken."""
 
-    def rest(store, seen, **options):
-        app = make.app(store, **options)
+    def rest(store, seen, open_app=make.app, **options):
+        app = open_app(store, **options)
 
         async def run_before(pilot) -> None:
             await make.settled(pilot, seen)
@@ -127,10 +122,9 @@ def test_tenant_detail(snap_compare, resting, make, told):
 
 @pytest.mark.parametrize("size", ALL)
 @pytest.mark.parametrize(("page", "done"), [("bill", "bill"), ("history", "past")])
-def test_pages_of_the_whole_store(snap_compare, resting, make, recorded, page, done, size):
+def test_pages_of_the_whole_store(snap_compare, resting, recorded, page, done, size):
     def seen(app) -> bool:
         return app.screen.snapshot is not None and getattr(app.screen, done) is not None
 
-    app, run_before = resting(make.store(), seen, state=State(page), desk=StoreDesk(recorded))
-    app._open_reader, app._open_feed = lambda: LiveReader(recorded), partial(Feed, fold_archived=fold_archived)
+    app, run_before = resting(recorded, seen, on_store, state=State(page))
     assert snap_compare(app, terminal_size=size, run_before=run_before)

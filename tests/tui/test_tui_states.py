@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from functools import partial
 from threading import Event
 
 import pytest
+from tui_apps import on_store
 
 from farebox.cli.desk import StoreDesk
 from farebox.storage.live import LiveReader
 from farebox.storage.store import create_store
 from farebox.tui.app import FareboxApp
-from farebox.tui.archived import fold_archived
-from farebox.tui.feed import Feed
 from farebox.tui.navigation import PAGES
 
 SIZES = [(80, 24), (120, 40), (200, 60)]
@@ -111,7 +109,7 @@ def keys_of(kind: type) -> list[tuple[str, str]]:
 
 
 async def test_every_key_does_what_it_is_bound_to(make, recorded, acted):
-    app = FareboxApp(lambda: LiveReader(recorded), partial(Feed, fold_archived=fold_archived), desk=StoreDesk(recorded))
+    app = on_store(recorded)
     async with app.run_test(size=(80, 24)) as pilot:
         for page in PAGES:
             await pilot.press(page.key)
